@@ -9,7 +9,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, Protocol
+from fractions import Fraction
+from typing import Literal, Protocol, runtime_checkable
 from uuid import UUID
 
 from engine.errors import InvalidRequest
@@ -109,7 +110,8 @@ class SpeechRequest:
 
 def frames_for(seconds: float) -> int:
     """Codec frames that cover `seconds` of audio (12.5 frames a second, rounded up)."""
-    return math.ceil(seconds * SAMPLE_RATE_HZ / SAMPLES_PER_FRAME)
+    exact = Fraction(repr(seconds))  # 0.56 as written: a double times 12.5 would round up to 8 frames, not 7
+    return math.ceil(exact * SAMPLE_RATE_HZ / SAMPLES_PER_FRAME)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,6 +235,23 @@ class SpeechEngine(Protocol):
     def close(self, grace_seconds: float = 30.0) -> None:
         """Admit nothing more, let active requests finish for `grace_seconds`, then fail the rest and stop."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineCounters:
+    """What an engine has done since it started; each only grows."""
+
+    frame_steps: int = 0
+    rows_advanced: int = 0  # summed over frame steps: divided by `frame_steps` it is the mean batch occupancy
+    graph_replays: int = 0
+
+
+@runtime_checkable
+class CountingEngine(Protocol):
+    """An engine that also counts its steps; a server exports the counters, callable from any thread."""
+
+    @property
+    def counters(self) -> EngineCounters: ...
 
 
 def _require(condition: bool, code: str, detail: str) -> None:
