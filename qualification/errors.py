@@ -1,0 +1,73 @@
+"""Everything the harness can refuse, in one tree; one exit code a family.
+
+    QualificationError               exit 1   a fault of the harness itself
+    ├── UsageError                   exit 2   the command line asks for something impossible
+    ├── InputError                   exit 3   pins, policy, workload or a model directory cannot be used
+    │   ├── StrictJsonError                   not the JSON that we accept
+    │   └── SchemaError                       JSON of the wrong shape
+    ├── SubjectError                 exit 4   the engine under test did not start, answer or survive
+    ├── BundleError                  exit 5   an evidence directory cannot be written or read
+    ├── SigningError                 exit 6   a key or an envelope cannot be used
+    ├── NotQualified                 exit 7   the evidence is sound and the verdict is `not_qualified`
+    └── RefusedBundle                exit 8   the verifier refuses the evidence
+
+Only `main()` turns these into exit codes. The verifier itself raises nothing for a bad bundle: it returns findings.
+"""
+
+from __future__ import annotations
+
+
+class QualificationError(Exception):
+    """Base of every deliberate refusal. `exit_code` is the process exit status of the family."""
+
+    exit_code = 1
+
+
+class UsageError(QualificationError):
+    """The command line asks for something impossible."""
+
+    exit_code = 2
+
+
+class InputError(QualificationError):
+    """An input of the run is missing, malformed or contradicts another."""
+
+    exit_code = 3
+
+
+class StrictJsonError(InputError):
+    """A text is not the strict JSON that the harness accepts."""
+
+
+class SchemaError(InputError):
+    """A document does not have the shape that its schema demands."""
+
+
+class SubjectError(QualificationError):
+    """The engine under test did not start, answer or survive."""
+
+    exit_code = 4
+
+
+class BundleError(QualificationError):
+    """An evidence directory cannot be written or read."""
+
+    exit_code = 5
+
+
+class SigningError(QualificationError):
+    """A key or an envelope cannot be used."""
+
+    exit_code = 6
+
+
+class NotQualified(QualificationError):
+    """The evidence is sound and the verdict is `not_qualified`."""
+
+    exit_code = 7
+
+
+class RefusedBundle(QualificationError):
+    """The verifier refuses the evidence."""
+
+    exit_code = 8

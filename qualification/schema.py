@@ -1,0 +1,150 @@
+"""One schema a document, one validator for all of them.
+
+Two holes of the ordinary validator are closed here: `format` is checked (it is ignored by default), and a number must be
+finite (NaN passes every bound, because it compares false). An integer is an integer: `1.0` and `true` are none.
+`strictjson` refuses NaN in files already; this also holds for documents that never were a file.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from datetime import date, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema.exceptions import ValidationError, best_match
+from jsonschema.validators import extend
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+from qualification import strictjson
+from qualification.errors import SchemaError
+from qualification.paths import schema_directory
+
+_URN = re.compile(r"urn:assay:schema:([a-z-]+):v1")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
+
+
+def urn(name: str) -> str:
+    """The `$id` of a schema, which is also the `schema` field of its documents."""
+    return f"urn:assay:schema:{name}:v1"
+
+
+def validate(name: str, document: Any, source: str) -> None:
+    """Check `document` against the schema `name`; `source` (usually a file) opens the error message.
+
+    Raises:
+        SchemaError: naming the place inside the document and the rule that it breaks.
+    """
+    validator = validator_for(name)
+    if validator.is_valid(document):
+        return
+    error = best_match(validator.iter_errors(document))
+    assert error is not None  # our own contradiction: invalid without an error
+    raise SchemaError(f"{source}: {_place(error)}: {_reason(error)}")
+
+
+def load(name: str, path: Path) -> Any:
+    """Parse the file at `path` strictly and check it against the schema `name`.
+
+    Raises:
+        StrictJsonError, SchemaError: naming the file; OSError where it cannot be read.
+    """
+    document = strictjson.load(path)
+    validate(name, document, path.name)
+    return document
+
+
+def names() -> tuple[str, ...]:
+    """Names of all schemas, sorted."""
+    return tuple(sorted(path.name.removesuffix(".schema.json") for path in schema_directory().glob("*.schema.json")))
+
+
+@cache
+def document_schema(name: str) -> Any:
+    """The schema itself.
+
+    Raises:
+        SchemaError: where no such schema ships with the package, or its `$id` is another's.
+    """
+    path = schema_directory() / f"{name}.schema.json"
+    if not path.is_file():
+        raise SchemaError(f"no schema {name!r} in {path.parent}; known: {', '.join(names())}")
+    schema = strictjson.load(path)
+    if schema.get("$id") != urn(name):
+        raise SchemaError(f"{path.name}: $id is {schema.get('$id')!r}, expected {urn(name)!r}")
+    return schema
+
+
+@cache
+def validator_for(name: str) -> Draft202012Validator:
+    """The compiled validator of a schema, with formats and finite numbers checked."""
+    return _Strict(document_schema(name), registry=_registry(), format_checker=_formats())
+
+
+def _retrieve(uri: str) -> Resource[Any]:
+    match = _URN.fullmatch(uri)
+    if match is None:
+        raise SchemaError(f"schema reference {uri!r} leaves the package; schemas are never fetched")
+    return DRAFT202012.create_resource(document_schema(match[1]))
+
+
+@cache
+def _registry() -> Registry[Any]:
+    return Registry(retrieve=_retrieve)  # type: ignore[call-arg]  # attrs field with a private alias
+
+
+def _is_integer(_: Any, value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(_: Any, value: object) -> bool:
+    return _is_integer(_, value) or (isinstance(value, float) and math.isfinite(value))
+
+
+_Strict = extend(
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer).redefine("number", _is_number),
+)
+
+
+@cache
+def _formats() -> FormatChecker:
+    checker = FormatChecker(formats=())
+    checks: dict[str, Callable[[str], object]] = {"uuid": UUID, "date": _day, "date-time": _moment}
+    for name, check in checks.items():
+        checker.checks(name, raises=ValueError)(_for_strings(check))
+    return checker
+
+
+def _for_strings(check: Callable[[str], object]) -> Callable[[object], bool]:
+    def conforms(value: object) -> bool:
+        return not isinstance(value, str) or check(value) is not None
+
+    return conforms
+
+
+def _day(text: str) -> date:
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+        raise ValueError(text)
+    return date.fromisoformat(text)
+
+
+def _moment(text: str) -> datetime:
+    if not _TIME.fullmatch(text):
+        raise ValueError(text)
+    return datetime.fromisoformat(text)
+
+
+def _place(error: ValidationError) -> str:
+    steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path]
+    return "$" + "".join(steps)
+
+
+def _reason(error: ValidationError) -> str:
+    return error.message if len(error.message) <= 400 else error.message[:397] + "..."
