@@ -7,8 +7,9 @@ Deciding which results make a verdict is the business of `policy`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Never
 
@@ -44,7 +45,7 @@ class Derivation:
     file: str
     field: str
     estimator: str
-    where: Mapping[str, Scalar] = field(default_factory=dict)
+    where: Mapping[str, Scalar] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,7 @@ def urn(name: str) -> str:
     return f"urn:assay:schema:{name}:v1"
 
 
-def validate(name: str, document: Any, source: str) -> None:
+def validate(document: Any, name: str, source: str) -> None:
     """Check `document` against the schema `name`; `source` (usually a file) opens the error message.
 
     Raises:
@@ -56,7 +56,7 @@ def load(name: str, path: Path) -> Any:
         StrictJsonError, SchemaError: naming the file; OSError where it cannot be read.
     """
     document = strictjson.load(path)
-    validate(name, document, path.name)
+    validate(document, name, path.name)
     return document
 
 
@@ -84,7 +84,8 @@ def document_schema(name: str) -> Any:
 @cache
 def validator_for(name: str) -> Draft202012Validator:
     """The compiled validator of a schema, with formats and finite numbers checked."""
-    return _Strict(document_schema(name), registry=_registry(), format_checker=_formats())
+    validator: Draft202012Validator = _Strict(document_schema(name), registry=_registry(), format_checker=_formats())
+    return validator
 
 
 def _retrieve(uri: str) -> Resource[Any]:
@@ -107,7 +108,7 @@ def _is_number(_: Any, value: object) -> bool:
     return _is_integer(_, value) or (isinstance(value, float) and math.isfinite(value))
 
 
-_Strict = extend(
+_Strict = extend(  # type: ignore[no-untyped-call]  # the stub package leaves `extend` bare
     Draft202012Validator,
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_integer).redefine("number", _is_number),
 )

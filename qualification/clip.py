@@ -1,0 +1,100 @@
+"""Facts of one stored utterance, computed from its own samples.
+
+The accepted WAV is the one that the harness writes: 44 bytes of header with exact sizes, PCM, mono, 24 kHz, 16 bits.
+All sums are integers, so the figures are the same on every machine. Whether a voice says the right words is not covered.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from qualification.bench.raw import BYTES_PER_SAMPLE, SAMPLE_RATE_HZ
+from qualification.digest import sha256_bytes
+from qualification.errors import BundleError
+
+FULL_SCALE = 32_768
+CLIP_LEVEL = 32_767
+WINDOW_SAMPLES = 480  # 20 ms
+_HEADER = struct.Struct("<4sI4s4sIHHIIHH4sI")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clip:
+    """Facts of one utterance; shares are of full scale (32,768).
+
+    Attributes:
+        samples: count; pcm_sha256: over the PCM bytes without header.
+        clipped: samples at full scale; peak: largest magnitude; rms: root mean square.
+        window_rms: root mean square of each whole 20 ms window, in order.
+    """
+
+    samples: int
+    pcm_sha256: str
+    clipped: int
+    peak: float
+    rms: float
+    window_rms: tuple[float, ...]
+
+    @property
+    def seconds(self) -> float:
+        return self.samples / SAMPLE_RATE_HZ
+
+    @property
+    def clipped_fraction(self) -> float:
+        return self.clipped / self.samples
+
+    def loud_fraction(self, threshold: float) -> float:
+        """Share of 20 ms windows whose root mean square reaches `threshold`; 0 without a whole window."""
+        if not self.window_rms:
+            return 0.0
+        return sum(1 for value in self.window_rms if value >= threshold) / len(self.window_rms)
+
+
+def encode_wav(pcm: bytes) -> bytes:
+    """A WAV file of mono 24 kHz signed 16-bit PCM with exact sizes."""
+    return wav_header(len(pcm)) + pcm
+
+
+def wav_header(size: int) -> bytes:
+    """The 44 bytes before `size` bytes of PCM."""
+    return _HEADER.pack(
+        b"RIFF", 36 + size, b"WAVE", b"fmt ", 16, 1, 1, SAMPLE_RATE_HZ, SAMPLE_RATE_HZ * BYTES_PER_SAMPLE,
+        BYTES_PER_SAMPLE, 8 * BYTES_PER_SAMPLE, b"data", size,
+    )  # fmt: skip
+
+
+def parse_wav(data: bytes, name: str) -> Clip:
+    """Read a WAV that `encode_wav` could have written.
+
+    Raises:
+        BundleError: for any other header, a wrong size, or no sample.
+    """
+    pcm = data[_HEADER.size :]
+    if len(pcm) < BYTES_PER_SAMPLE or len(pcm) % BYTES_PER_SAMPLE or data[: _HEADER.size] != wav_header(len(pcm)):
+        raise BundleError(f"{name}: not a mono 24 kHz 16-bit PCM WAV with exact sizes; store it with encode_wav")
+    return facts(pcm)
+
+
+def facts(pcm: bytes) -> Clip:
+    """Facts of mono 24 kHz signed 16-bit little-endian PCM; at least one sample."""
+    samples = np.frombuffer(pcm, dtype="<i2").astype(np.int64)  # [samples]
+    magnitude = np.abs(samples)
+    whole = samples.size // WINDOW_SAMPLES * WINDOW_SAMPLES
+    windows: npt.NDArray[np.int64] = (samples[:whole].reshape(-1, WINDOW_SAMPLES) ** 2).sum(axis=1)
+    return Clip(
+        samples=int(samples.size),
+        pcm_sha256=sha256_bytes(pcm),
+        clipped=int(np.count_nonzero(magnitude >= CLIP_LEVEL)),
+        peak=int(magnitude.max()) / FULL_SCALE,
+        rms=_rms(int((samples**2).sum()), samples.size),
+        window_rms=tuple(_rms(int(energy), WINDOW_SAMPLES) for energy in windows),
+    )
+
+
+def _rms(energy: int, count: int) -> float:
+    return math.sqrt(energy / count) / FULL_SCALE

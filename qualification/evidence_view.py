@@ -1,0 +1,133 @@
+"""Read-only, typed access to the files of one evidence directory, sealed or not yet.
+
+Gates, the summary, the report and the verifier all read through this, so that they cannot read different things.
+Every document is parsed strictly and checked against its schema once; every path stays inside the directory.
+Digests and the manifest are not checked here: that is the verifier's first step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from qualification import paths, schema, strictjson
+from qualification.bench.raw import RequestRecord, TelemetrySample
+from qualification.clip import Clip, parse_wav
+from qualification.digest import sha256_file
+from qualification.errors import BundleError
+from qualification.workload import Workload, parse_workload
+
+DOCUMENTS: Final = {
+    paths.RUN: "run",
+    paths.POLICY: "policy",
+    paths.PINS: "pins",
+    paths.WORKLOAD: "workload",
+    paths.IDENTITY: "identity",
+    paths.LICENCES: "licences",
+    paths.ENVIRONMENT: "environment",
+    paths.PHASES: "phases",
+    paths.GATES: "gates",
+    paths.SUMMARY: "summary",
+    paths.MANIFEST: "manifest",
+}
+_Row = TypeVar("_Row")
+
+
+class EvidenceView:
+    """The evidence below `root`. Each accessor raises `BundleError` (missing, irregular), `StrictJsonError` or
+    `SchemaError`, naming the file; results are cached, so treat them as read-only."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._documents: dict[str, dict[str, Any]] = {}
+        self._records: dict[str, tuple[RequestRecord, ...]] = {}
+        self._clips: dict[str, Clip] = {}
+
+    def exists(self, path: str) -> bool:
+        """Whether there is anything at `path`; a link counts, and reading it is then refused."""
+        place = self.root / paths.check_bundle_path(path)
+        return place.exists() or place.is_symlink()
+
+    def document(self, path: str) -> dict[str, Any]:
+        """One of `DOCUMENTS`, parsed and checked."""
+        if path not in self._documents:
+            document = strictjson.load(paths.locate(self.root, path), path)
+            schema.validate(document, DOCUMENTS[path], path)
+            self._documents[path] = document
+        return self._documents[path]
+
+    def sha256(self, path: str) -> str:
+        """SHA-256 of a file's bytes as they lie there."""
+        return sha256_file(paths.locate(self.root, path))
+
+    @property
+    def run(self) -> dict[str, Any]:
+        return self.document(paths.RUN)
+
+    @property
+    def phases(self) -> tuple[dict[str, Any], ...]:
+        """The phases in order of their start."""
+        return tuple(self.document(paths.PHASES)["phases"])
+
+    @cached_property
+    def workload(self) -> Workload:
+        return parse_workload(self.document(paths.WORKLOAD), paths.WORKLOAD)
+
+    @cached_property
+    def walked(self) -> paths.Walked:
+        """Every file in the directory, as it was when first asked."""
+        return paths.walk(self.root)
+
+    @property
+    def sample_files(self) -> tuple[str, ...]:
+        """Raw record files, sorted."""
+        prefix = f"{paths.SAMPLES_DIRECTORY}/"
+        return tuple(path for path in self.walked.files if path.startswith(prefix) and path.endswith(".jsonl"))
+
+    @property
+    def audio_files(self) -> tuple[str, ...]:
+        """Stored utterances, sorted."""
+        prefix = f"{paths.AUDIO_DIRECTORY}/"
+        return tuple(path for path in self.walked.files if path.startswith(prefix))
+
+    def records_in(self, path: str) -> tuple[RequestRecord, ...]:
+        """The raw records of one file, in its order."""
+        if path not in self._records:
+            self._records[path] = self._rows(path, "request-record", RequestRecord.from_json)
+        return self._records[path]
+
+    @cached_property
+    def all_records(self) -> tuple[RequestRecord, ...]:
+        """Every raw record, file by file."""
+        return tuple(record for path in self.sample_files for record in self.records_in(path))
+
+    def records(self, *, profile: str | None = None, phase: str | None = "measure") -> tuple[RequestRecord, ...]:
+        """Raw records of a profile (None: all) and phase (None: warm-up too); failures included."""
+        return tuple(
+            record
+            for record in self.all_records
+            if (profile is None or record.profile == profile) and (phase is None or record.phase == phase)
+        )
+
+    @cached_property
+    def telemetry(self) -> tuple[TelemetrySample, ...]:
+        """Telemetry in its order; empty where the run has no such file."""
+        if not self.exists(paths.TELEMETRY):
+            return ()
+        return self._rows(paths.TELEMETRY, "telemetry", TelemetrySample.from_json)
+
+    def clip(self, path: str) -> Clip:
+        """A stored utterance. Raises `BundleError` where it is no exact 24 kHz mono 16-bit WAV."""
+        if path not in self._clips:
+            self._clips[path] = parse_wav(paths.locate(self.root, path).read_bytes(), path)
+        return self._clips[path]
+
+    def _rows(self, path: str, name: str, read: Callable[[dict[str, Any]], _Row]) -> tuple[_Row, ...]:
+        lines = strictjson.loads_lines(paths.locate(self.root, path).read_bytes(), path)
+        if not lines:
+            raise BundleError(f"{path}: holds no line; a file of raw records has at least one")
+        for number, line in enumerate(lines, start=1):
+            schema.validate(line, name, f"{path}:{number}")
+        return tuple(read(line) for line in lines)
