@@ -12,7 +12,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.codec_layers import CausalConv1d, CausalTransposedConv1d, ConvNeXtBlock, ResidualUnit, SnakeBeta, WindowedTransformer
+from engine.codec_layers import (
+    CausalConv1d,
+    CausalTransposedConv1d,
+    ConvNeXtBlock,
+    ResidualUnit,
+    SnakeBeta,
+    WindowedTransformer,
+)
 from engine.codec_state import CodecState, StateLayout
 from engine.config import CodecConfig
 
@@ -151,4 +158,5 @@ class CodecDecoder(nn.Module):
             x = stage(x, state)
         if state is not None:
             state.advance(latent.shape[2])
-        return x[:, 0].clamp(-1.0, 1.0)
+        samples: Tensor = x[:, 0].clamp(-1.0, 1.0)
+        return samples

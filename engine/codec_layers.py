@@ -69,7 +69,8 @@ class SnakeBeta(nn.Module):
 
     def forward(self, x: Tensor, state: CodecState | None = None) -> Tensor:
         frequency, magnitude = self.alpha.exp()[:, None], (self.beta.exp() + SNAKE_EPS)[:, None]
-        return x + torch.sin(x * frequency).square() / magnitude
+        periodic: Tensor = torch.sin(x * frequency).square() / magnitude
+        return x + periodic
 
 
 class ConvNeXtBlock(nn.Module):
@@ -85,8 +86,8 @@ class ConvNeXtBlock(nn.Module):
 
     def forward(self, x: Tensor, state: CodecState | None) -> Tensor:
         inner = self.norm(self.dwconv(x, state).transpose(1, 2))  # [B, T, C]
-        inner = self.gamma * self.pwconv2(F.gelu(self.pwconv1(inner)))
-        return x + inner.transpose(1, 2)
+        scaled: Tensor = self.gamma * self.pwconv2(F.gelu(self.pwconv1(inner)))
+        return x + scaled.transpose(1, 2)
 
 
 class ResidualUnit(nn.Module):

@@ -33,6 +33,11 @@ class CodecState:
         self._frames = torch.zeros(rows, dtype=torch.int64, device=device)
         self._rows: Tensor | None = None
 
+    @property
+    def bytes_per_row(self) -> int:
+        """Memory that one utterance's state takes."""
+        return sum(buffer[0].numel() * buffer.element_size() for buffer in (*self._buffers, self._frames))
+
     def select(self, rows: Tensor | None) -> None:
         """Work on rows [B] (int64 indices, distinct) in this order, or on all."""
         self._rows = rows

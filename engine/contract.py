@@ -131,8 +131,10 @@ class AudioPacket:
 
 @dataclass(frozen=True, kw_only=True)
 class SpeechMetrics:
-    """The engine's own account of one request. Times in microseconds since submission, sizes in bytes.
+    """The engine's own account of one request. Times in microseconds, sizes in bytes.
 
+    `queue` is submission to prefill, `prefill` its duration; `first_codec_frame`, `first_audio` and `wall` count from
+    submission. The peaks are the memory that the request's row reserves, on the device and on the host.
     `None` means not measured on this device, never zero by default.
     """
 
@@ -184,7 +186,6 @@ class EngineInfo:
     """What an engine says of itself: model identity, limits and execution settings."""
 
     model: str
-    tier_claim: str  # what the model card says; the harness derives the tier from hashes instead
     device: str
     precision: str
     max_concurrent_requests: int

@@ -7,7 +7,6 @@ text embedding plus, where the plan has one, a codec embedding.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 import torch
 from torch import Tensor
@@ -15,15 +14,9 @@ from torch import Tensor
 from engine.config import TalkerConfig
 from engine.contract import AUTO
 from engine.errors import InvalidRequest
+from engine.prompt_mode import TextMode
 from engine.talker import Talker
 from engine.tokenizer import TextTokenizer
-
-
-class TextMode(StrEnum):
-    """FULL: the whole text precedes the speech (the published default). STREAMING: one text id a frame."""
-
-    FULL = "full"
-    STREAMING = "streaming"
 
 
 @dataclass(frozen=True, kw_only=True)
