@@ -54,7 +54,7 @@ class EvidenceView:
         """One of `DOCUMENTS`, parsed and checked."""
         if path not in self._documents:
             document = strictjson.load(paths.locate(self.root, path), path)
-            schema.validate(document, DOCUMENTS[path], path)
+            schema.validate(DOCUMENTS[path], document, path)
             self._documents[path] = document
         return self._documents[path]
 
@@ -129,5 +129,5 @@ class EvidenceView:
         if not lines:
             raise BundleError(f"{path}: holds no line; a file of raw records has at least one")
         for number, line in enumerate(lines, start=1):
-            schema.validate(line, name, f"{path}:{number}")
+            schema.validate(name, line, f"{path}:{number}")
         return tuple(read(line) for line in lines)

@@ -35,7 +35,7 @@ def urn(name: str) -> str:
     return f"urn:assay:schema:{name}:v1"
 
 
-def validate(document: Any, name: str, source: str) -> None:
+def validate(name: str, document: Any, source: str) -> None:
     """Check `document` against the schema `name`; `source` (usually a file) opens the error message.
 
     Raises:
@@ -56,7 +56,7 @@ def load(name: str, path: Path) -> Any:
         StrictJsonError, SchemaError: naming the file; OSError where it cannot be read.
     """
     document = strictjson.load(path)
-    validate(document, name, path.name)
+    validate(name, document, path.name)
     return document
 
 

@@ -11,6 +11,7 @@ library), so a verifier on another machine gets the same floats. Every bound is 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache
 
@@ -50,7 +51,9 @@ def quantile_upper95(values: Sequence[float], q: float) -> float | None:
 @cache
 def upper_rank(n: int, q: float) -> int | None:
     """Rank (from 1) of the order statistic that bounds the `q` quantile from above at 95 %, or None."""
-    return next((k for k in range(1, n + 1) if binomial_cdf(k - 1, n, q) >= 1 - ALPHA), None)
+    below = range(n)  # a rank minus one; the distribution function rises with it
+    index = bisect_left(below, 1 - ALPHA, key=lambda k: binomial_cdf(k, n, q))
+    return index + 1 if index < n else None
 
 
 @cache
