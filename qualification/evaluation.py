@@ -59,13 +59,15 @@ def _one(
 
 
 def _error(entry: GateEntry, error: Exception) -> GateResult:
+    # Only our own messages are repeatable: those of the system and of Python differ by machine and version.
+    reason = str(error) if isinstance(error, QualificationError) else type(error).__name__
     return GateResult(
         id=entry.id,
         title=entry.title,
         claim=entry.claim,
         outcome=Outcome.ERROR,
         n=0,
-        detail=f"The gate could not be evaluated: {error if isinstance(error, QualificationError) else error!r}",
+        detail=f"The gate could not be evaluated: {reason}",
     )
 
 

@@ -67,7 +67,7 @@ def locate(root: Path, path: str) -> Path:
         if place.is_symlink():
             raise BundleError(f"{path}: {segment} is a symbolic link; a bundle holds regular files only")
     if not place.exists():
-        raise BundleError(f"{path}: no such file in {root}; the bundle is incomplete")
+        raise BundleError(f"{path}: no such file in the bundle; it is incomplete")
     if not stat.S_ISREG(place.lstat().st_mode):
         raise BundleError(f"{path}: not a regular file; a bundle holds regular files only")
     return place

@@ -106,9 +106,11 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class TierRules:
-    """What one tier requires. `not_applicable` maps a gate to the reason."""
+    """What one tier requires. `not_applicable` maps a gate to the reason. A signature is a demand on the sealed bundle,
+    which no gate of the run can see: the verifier answers it."""
 
     required: tuple[str, ...]
+    signature_required: bool
     not_applicable: Mapping[str, str]
     counts: Counts
     limits: Limits
@@ -226,10 +228,8 @@ def _sentence(
     waived: tuple[Waiver, ...],
 ) -> str:
     met = len(required) - len(unmet) - len(waived)
-    words = [
-        f"{outcome.replace('_', ' ').capitalize()} in tier {tier} under {policy.name} {policy.version}: "
-        f"{met} of {len(required)} required gates passed."
-    ]
+    head = f"{outcome.replace('_', ' ').capitalize()} in tier {tier} under {policy.name} {policy.version}"
+    words = [f"{head}: {met} of {len(required)} required gates passed."]
     if tier == UNVERIFIED:
         words.append("The weights could not be verified, so no set of gates can qualify them.")
     if unmet:
@@ -245,6 +245,7 @@ def _rules(document: Mapping[str, Any]) -> TierRules:
     eos = limits["eos"]
     return TierRules(
         required=tuple(document["required"]),
+        signature_required=document["signature_required"],
         not_applicable={item["gate"]: item["why"] for item in document["not_applicable"]},
         counts=Counts(**document["counts"]),
         limits=Limits(
