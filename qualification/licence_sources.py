@@ -53,7 +53,7 @@ class LicenceMapping:
 def load_mapping() -> LicenceMapping:
     """The mapping that ships with the package. Raises `InputError` where it is malformed."""
     document = strictjson.load(data_file(MAPPING))
-    schema.validate(document, "licence-mapping", MAPPING)
+    schema.validate(name="licence-mapping", document=document, source=MAPPING)
     return LicenceMapping(
         distributions={normal_name(item["name"]): Curated(**item) for item in document["distributions"]},
         fields={item["text"]: item["expression"] for item in document["fields"]},

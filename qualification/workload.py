@@ -108,7 +108,7 @@ def load_workload(path: Path | None = None) -> Workload:
 
 def parse_workload(document: Any, name: str = WORKLOAD) -> Workload:
     """Read a parsed document; `name` opens every message. Raises `InputError` as `load_workload` does."""
-    schema.validate(document, "workload", name)
+    schema.validate(name="workload", document=document, source=name)
     entries = tuple(_entry(item) for item in document["entries"])
     for problem in _contradictions(entries):
         raise InputError(f"{name}: {problem}")
