@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from functools import cache
 from pathlib import Path
@@ -33,6 +33,18 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
 def urn(name: str) -> str:
     """The `$id` of a schema, which is also the `schema` field of its documents."""
     return f"urn:assay:schema:{name}:v1"
+
+
+def name_of(document: Any, source: str) -> str:
+    """The schema that a document names in its own `schema` field.
+
+    Raises:
+        SchemaError: where it names none.
+    """
+    match = _URN.fullmatch(str(document.get("schema"))) if isinstance(document, Mapping) else None
+    if match is None:
+        raise SchemaError(f"{source}: its field `schema` names no schema of this project; write {urn('<name>')}")
+    return match[1]
 
 
 def validate(name: str, document: Any, source: str) -> None:
