@@ -1,0 +1,74 @@
+"""The ASGI application: routes inside, the door outside. Not covered: sockets and signals (`process`, `lifecycle`)."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from engine.server import small
+from engine.server.door import Door
+from engine.server.exchange import ACCOUNT_KEY
+from engine.server.problems import Problem
+from engine.server.service import Service
+from engine.server.settings import names
+from engine.server.speech import SpeechEndpoint
+
+
+def build_app(service: Service) -> ASGIApp:
+    """The application of one server."""
+    settings = service.settings
+    routes: list[BaseRoute] = [
+        *small.routes(service),
+        Route("/v1/voice-design/speech", SpeechEndpoint(service), methods=["POST"]),
+    ]
+    middleware = [
+        Middleware(
+            Door,
+            metrics=service.metrics,
+            token=settings.auth_token(),
+            requests_per_minute=settings.requests_per_minute,
+        ),
+        Middleware(_RouteName, routes=routes),
+    ]
+    origins = names(settings.cors_origins)
+    if origins:
+        middleware.append(
+            Middleware(
+                CORSMiddleware,
+                allow_origins=origins,
+                allow_methods=["GET", "POST", "DELETE"],
+                allow_headers=["authorization", "content-type", "x-request-id"],
+                expose_headers=["x-request-id", "x-qwen3-seed", "x-finish-reason", "retry-after"],
+            )
+        )
+    app = Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: _as_problem})
+    app.router.redirect_slashes = False
+    return app
+
+
+class _RouteName:
+    """Notes the matching route's template for the log, since a raw path may hold anything."""
+
+    def __init__(self, app: ASGIApp, *, routes: list[BaseRoute]) -> None:
+        self._app = app
+        self._routes = [route for route in routes if isinstance(route, Route)]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        for route in self._routes:
+            if route.path_regex.match(scope["path"]):
+                scope[ACCOUNT_KEY].route = route.path
+        await self._app(scope, receive, send)
+
+
+async def _as_problem(_: Request, error: Exception) -> Response:
+    """Starlette's own refusals in this server's form; the door writes them."""
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        allow = (error.headers or {}).get("Allow", "")
+        raise Problem("method_not_allowed", f"this path takes {allow}", allow=allow)
+    raise Problem("not_found", "nothing is served at this path; see /v1/capabilities and the documentation")

@@ -1,0 +1,31 @@
+"""What every endpoint of one server shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.contract import SpeechEngine
+from engine.server.backend import Backend
+from engine.server.desk import Desk
+from engine.server.metrics import Metrics
+from engine.server.session import Patience
+from engine.server.settings import ServerSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """Settings, engine, admission and metrics of one server."""
+
+    settings: ServerSettings
+    backend: Backend
+    desk: Desk
+    metrics: Metrics
+
+
+def build(settings: ServerSettings, make_engine: Callable[[], SpeechEngine]) -> Service:
+    """Wire the parts together; nothing starts yet."""
+    metrics = Metrics()
+    backend = Backend(make_engine, settings)
+    patience = Patience(stall=settings.stall_seconds, retirement=settings.retirement_seconds)
+    return Service(settings=settings, backend=backend, desk=Desk(backend, metrics, patience), metrics=metrics)
