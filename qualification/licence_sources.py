@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import Distribution
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from qualification import schema, spdx, strictjson
@@ -103,7 +103,7 @@ def _is_metadata_file(path: PurePosixPath) -> bool:
 
 def _text(distribution: Distribution, file: Any) -> str | None:
     try:
-        return str(distribution.locate_file(file).read_text(encoding="utf-8"))  # type: ignore[attr-defined]
+        return Path(str(distribution.locate_file(file))).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
 

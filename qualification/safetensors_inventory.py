@@ -77,8 +77,8 @@ class Inventory:
 
     @property
     def listing_sha256(self) -> str:
-        """SHA-256 over one line `name dtype AxBxC` a tensor, sorted by name: equal for equal architectures."""
-        lines = (f"{t.name} {t.dtype} {'x'.join(map(str, t.shape))}\n" for t in sorted(self.tensors, key=_by_name))
+        """SHA-256 over one JSON line `[name, dtype, shape]` a tensor, sorted by name: equal for equal architectures."""
+        lines = (json.dumps([t.name, t.dtype, t.shape]) + "\n" for t in sorted(self.tensors, key=_by_name))
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     def under(self, prefix: str) -> tuple[Tensor, ...]:
@@ -203,7 +203,9 @@ def _layout_faults(tensors: tuple[Tensor, ...], data_bytes: int) -> list[Fault]:
             faults.append(Fault(code="gap", detail=f"bytes {position} to {tensor.begin} belong to no tensor"))
         position = max(position, tensor.end)
     if position > data_bytes:
-        faults.append(Fault(code="truncated", detail=f"tensors need {position} bytes of data, the file has {data_bytes}"))
+        faults.append(
+            Fault(code="truncated", detail=f"tensors need {position} bytes of data, the file has {data_bytes}")
+        )
     if position < data_bytes:
         faults.append(Fault(code="trailing_bytes", detail=f"{data_bytes - position} bytes follow the last tensor"))
     return faults
