@@ -7,7 +7,7 @@ Failures are records like any other. Nothing here is computed: statistics are pu
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -127,9 +127,10 @@ class RequestRecord:
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line of `samples/*.jsonl`."""
-        document = asdict(self)
+        document = dict(vars(self))
         document["outcome"] = self.outcome.value
-        document["packets"] = [asdict(packet) for packet in self.packets]
+        document["packets"] = [dict(vars(packet)) for packet in self.packets]
+        document["server_metrics"] = dict(vars(self.server_metrics)) if self.server_metrics else None
         return document
 
     @classmethod
@@ -174,7 +175,7 @@ class TelemetrySample:
 
     def to_json(self) -> dict[str, Any]:
         """The object of one line of `telemetry.jsonl`."""
-        return {**asdict(self), "gpus": [asdict(gpu) for gpu in self.gpus]}
+        return {**vars(self), "gpus": [dict(vars(gpu)) for gpu in self.gpus]}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TelemetrySample:
