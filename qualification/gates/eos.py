@@ -1,0 +1,116 @@
+"""Do utterances end by themselves? Two claims that must not be mixed up.
+
+Coverage: each language of the policy ended naturally at least once; it bounds no rate. Rate: the share of requests
+that did not end naturally, with its 95 % bound. Both count the finish reasons of raw records of the profile EOS:
+`stop` is a natural end, the ceiling and every failure are not. Ending is not the same as being intelligible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from qualification.bench.raw import RequestRecord
+from qualification.derivation import evaluate
+from qualification.evidence_view import EvidenceView
+from qualification.gates.answers import Figure, answer, listed
+from qualification.policy import Policy
+from qualification.results import Comparison, Derivation, GateResult, Outcome, decide
+
+PROFILE = "EOS"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoverageGate:
+    """Every language, at least once."""
+
+    id: str = "eos.coverage"
+
+    def evaluate(self, evidence: EvidenceView, policy: Policy) -> GateResult:
+        """Count the languages of the policy with a natural end."""
+        records = evidence.records(profile=PROFILE)
+        if not records:
+            return _nothing(policy, self.id)
+        languages = policy.rules_for(evidence.run["tier"]).limits.eos.languages
+        ended = {record.language for record in records if natural(record)}
+        tried = {record.language for record in records}
+        missing = [language for language in languages if language not in ended]
+        covered = len(languages) - len(missing)
+        figure = Figure(observed=covered, limit=len(languages), comparison=Comparison.AT_LEAST, unit="languages")
+        derivations = (_derivation(evidence, "language", "unique", finish_reason="stop"),)
+        if not missing:
+            detail = f"Each of {len(languages)} languages ended naturally at least once."
+            outcome = Outcome.PASSED
+        else:
+            untried = [language for language in missing if language not in tried]
+            detail = f"No natural end in: {listed(missing)}."
+            detail += f" Not tried at all: {listed(untried)}." if untried else ""
+            outcome = Outcome.FAILED
+        return answer(policy, self.id, outcome, n=len(records), detail=detail, figure=figure, derivations=derivations)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateGate:
+    """The share that does not end, bounded."""
+
+    id: str = "eos.rate"
+
+    def evaluate(self, evidence: EvidenceView, policy: Policy) -> GateResult:
+        """Decide by the bound of the share of requests without a natural end."""
+        records = evidence.records(profile=PROFILE)
+        if not records:
+            return _nothing(policy, self.id)
+        limit = policy.rules_for(evidence.run["tier"]).limits.eos.failure_rate_max
+        derivation = _derivation(evidence, "unnatural", "share")
+        share = evaluate(derivation, evidence)
+        observed = float(share.value or 0)
+        figure = Figure(
+            observed=observed, limit=limit, comparison=Comparison.AT_MOST, unit="share", bound=share.upper95
+        )
+        outcome = decide(observed=observed, bound=share.upper95, limit=limit, comparison=Comparison.AT_MOST)
+        if outcome is Outcome.PASSED and _repeated(records):
+            outcome, reason = Outcome.INCONCLUSIVE, "draws_repeat"
+        else:
+            reason = "bound_outside_limit"
+        return answer(
+            policy,
+            self.id,
+            outcome,
+            n=share.n,
+            detail=_sentence(records, share.upper95),
+            figure=figure,
+            reason_code=reason,
+            derivations=(derivation,),
+        )
+
+
+def natural(record: RequestRecord) -> bool:
+    """Whether a request ended by the model's own end of speech."""
+    return record.ok and record.finish_reason == "stop"
+
+
+def _sentence(records: tuple[RequestRecord, ...], bound: float | None) -> str:
+    unnatural = [record for record in records if not natural(record)]
+    capped = sum(1 for record in unnatural if record.ok)
+    text = f"{len(records) - len(unnatural)} of {len(records)} requests ended naturally"
+    text += f"; {capped} ran into the ceiling and {len(unnatural) - capped} failed" if unnatural else ""
+    text += f" ({listed(f'{record.workload_id} seed {record.seed}' for record in unnatural)})" if unnatural else ""
+    return text + (f"; at 95 % at most {bound:.2%} do not." if bound is not None else ".")
+
+
+def _repeated(records: Iterable[RequestRecord]) -> bool:
+    """Whether a sentence was spoken twice with one seed: then the requests are not independent draws."""
+    draws = [(record.workload_id, record.seed) for record in records]
+    return len(set(draws)) < len(draws)
+
+
+def _derivation(evidence: EvidenceView, field: str, estimator: str, **where: str) -> Derivation:
+    file = next(profile["samples"] for profile in evidence.run["profiles"] if profile["name"] == PROFILE)
+    return Derivation(
+        file=file, field=field, estimator=estimator, where={"profile": PROFILE, "phase": "measure", **where}
+    )
+
+
+def _nothing(policy: Policy, gate: str) -> GateResult:
+    detail = f"The run has no measured request of profile {PROFILE}."
+    return answer(policy, gate, Outcome.NOT_PERFORMED, n=0, detail=detail, reason_code="profile_not_run")
