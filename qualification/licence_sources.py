@@ -32,7 +32,7 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class Curated:
-    """A mapping entry: `expression` holds while `text` is found in `where` (a metadata field or a licence file)."""
+    """A mapping entry: `expression` holds while `text` is found in `where` (a metadata field, a licence file or a top-level module)."""
 
     name: str
     expression: str
@@ -92,13 +92,14 @@ def _quotes(distribution: Distribution, curated: Curated) -> bool:
     metadata: Any = distribution.metadata
     if curated.where in ("License", "Classifier"):
         return any(curated.text in value for value in metadata.get_all(curated.where) or [])
-    files = [file for file in distribution.files or [] if _is_metadata_file(file) and file.name == curated.where]
+    files = [file for file in distribution.files or [] if _is_own_file(file, curated.where)]
     return any(curated.text in (_text(distribution, file) or "") for file in files)
 
 
-def _is_metadata_file(path: PurePosixPath) -> bool:
-    """A file of the distribution itself, not one of a package that it vendors."""
-    return bool(path.parts) and path.parts[0].endswith((".dist-info", ".egg-info"))
+def _is_own_file(path: PurePosixPath, name: str) -> bool:
+    """A file of the distribution itself: in its metadata directory or a top-level module, never a vendored one."""
+    inside = path.parts[0].endswith((".dist-info", ".egg-info")) if path.parts else False
+    return path.name == name and (inside or len(path.parts) == 1)
 
 
 def _text(distribution: Distribution, file: Any) -> str | None:

@@ -26,7 +26,7 @@ from qualification.errors import InputError
 from qualification.licence_sources import LicenceMapping, Reading, load_mapping, normal_name, read_licence
 from qualification.pins import ModelPins
 
-GATE = "licences"
+GATES = ("licences.environment", "licences.model")
 CARD = "README.md"
 
 
@@ -51,8 +51,8 @@ class LicenceRules:
 
     @classmethod
     def from_policy(cls, policy: Mapping[str, Any], today: date) -> LicenceRules:
-        """The rules in a document that the `policy` schema has accepted; reads the waivers of the licence gate."""
-        waivers = [item for item in policy["waivers"] if item["gate"] == GATE and item["subject"]]
+        """The rules in a document that the `policy` schema has accepted; reads the waivers of the licence gates."""
+        waivers = [item for item in policy["waivers"] if item["gate"] in GATES and item["subject"]]
         return cls(
             allowed=frozenset(policy["licences"]["allowed"]),
             exceptions=frozenset(policy["licences"]["allowed_exceptions"]),
