@@ -28,7 +28,7 @@ UNUSED = (
 
 @dataclass(frozen=True, kw_only=True)
 class BasePlan:
-    """What the base is made of; read from `container_base.json`."""
+    """What the base is made of; read from `container-base.json`."""
 
     suite: str
     architecture: str
@@ -41,7 +41,7 @@ class BasePlan:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> BasePlan:
-        """Read a document that the `container_base` schema has accepted."""
+        """Read a document that the `container-base` schema has accepted."""
         account = document["user"]
         return cls(
             suite=document["suite"],

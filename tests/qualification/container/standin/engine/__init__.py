@@ -1,0 +1,1 @@
+"""A stand-in for the engine inside test images: it speaks the wire contract's health, speech and metrics, and nothing else."""
