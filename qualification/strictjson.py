@@ -40,6 +40,8 @@ def loads(data: bytes, name: str) -> Any:
         )
     except RecursionError:
         raise StrictJsonError(f"{name}: nested deeper than {MAX_DEPTH} levels; flatten it") from None
+    except json.JSONDecodeError as error:  # its words differ between Python versions
+        raise StrictJsonError(f"{name}: not JSON from line {error.lineno}, column {error.colno} on") from error
     except ValueError as error:
         raise StrictJsonError(f"{name}: {error}") from error
     _check_depth(value, name)
