@@ -28,12 +28,7 @@ def build_app(service: Service) -> ASGIApp:
         Route("/v1/voice-design/speech", SpeechEndpoint(service), methods=["POST"]),
     ]
     middleware = [
-        Middleware(
-            Door,
-            metrics=service.metrics,
-            token=settings.auth_token(),
-            requests_per_minute=settings.requests_per_minute,
-        ),
+        Middleware(Door, metrics=service.metrics, settings=settings),
         Middleware(_RouteName, routes=routes),
     ]
     origins = names(settings.cors_origins)

@@ -102,7 +102,7 @@ class Connection(H11Protocol):
     def _allowance(self) -> float:
         if self._idle:
             return self._limits.keep_alive
-        if self.conn.their_state is h11.SEND_BODY:  # the application refuses first, with a problem
+        if self.conn.their_state is h11.SEND_BODY and self._answering():  # the application refuses first
             return self._limits.request_read + self._limits.flush
         return self._limits.request_read
 

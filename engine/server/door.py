@@ -15,6 +15,7 @@ from engine.server.exchange import ACCOUNT_KEY, Account, Disconnected
 from engine.server.logs import fault
 from engine.server.metrics import Metrics
 from engine.server.problems import Problem
+from engine.server.settings import ServerSettings
 
 LOG = logging.getLogger("engine.server")
 OPEN_PATHS = frozenset({"/health/live", "/health/ready"})
@@ -43,11 +44,12 @@ class RateLimit:
 class Door:
     """ASGI middleware around the whole application; nothing that fails inside gets past it."""
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics, token: str | None, requests_per_minute: int) -> None:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, settings: ServerSettings) -> None:
         self._app = app
         self._metrics = metrics
-        self._token = token
-        self._rate = RateLimit(requests_per_minute) if requests_per_minute else None
+        self._token = settings.auth_token()
+        self._header_limit = settings.max_header_bytes
+        self._rate = RateLimit(settings.requests_per_minute) if settings.requests_per_minute else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -77,6 +79,8 @@ class Door:
 
     def _check(self, scope: Scope) -> None:
         path = scope["path"]
+        if sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > self._header_limit:
+            raise Problem("headers_too_large", f"the headers may have at most {self._header_limit} bytes")
         if self._token is not None and path not in OPEN_PATHS and scope["method"] != "OPTIONS":
             kind, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
             if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):

@@ -37,6 +37,7 @@ def configure(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # the door has written down what matters, without content
     logging.getLogger("engine").setLevel(level.upper())
 
 

@@ -119,6 +119,7 @@ class Session:
             async with asyncio.timeout_at(until) as self._timer:
                 return await self._source.next()
         except TimeoutError:
+            self._timer = None  # spent: it cannot be rescheduled
             if self.cause is None:
                 self.cancel(Cause.STALLED)
                 return None

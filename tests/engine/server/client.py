@@ -9,7 +9,7 @@ import json
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 SPEECH = "/v1/voice-design/speech"
 
@@ -68,7 +68,7 @@ class Wire:
         self._body: Iterator[bytes] = iter(())
         self._unread = b""
 
-    def __enter__(self) -> Wire:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

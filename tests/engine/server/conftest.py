@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,13 @@ StartProcess = Callable[..., Process]
 @pytest.fixture
 def start_process(tmp_path: Path) -> Iterator[StartProcess]:
     """A function that starts the fake server as a process with the given flags."""
+    with processes(tmp_path) as start:
+        yield start
+
+
+@contextmanager
+def processes(tmp_path: Path) -> Iterator[StartProcess]:
+    """The same for a fixture of another scope; what was started is ended."""
     started: list[Process] = []
 
     def start(*flags: str, wait: bool = True) -> Process:

@@ -10,10 +10,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from engine.contract import SAMPLES_PER_FRAME
+from engine.contract import SAMPLES_PER_FRAME, SpeechRequest
 from tests.engine.server.client import SPEECH, Part, request_bytes, speech_body, speech_bytes
 from tests.engine.server.conftest import StartServer, eventually
-from tests.engine.server.fake_engine import FakeEngine, speech_pcm
+from tests.engine.server.fake_engine import FakeEngine, FakeStream, speech_pcm
 
 
 def audio_of(parts: list[Part]) -> bytes:
@@ -131,7 +131,7 @@ def test_format_is_inferred(start_server: StartServer, fields: dict[str, Any], k
 
 
 GREEDY = {"strategy": "greedy"}
-REFUSALS = [
+REFUSALS: list[tuple[dict[str, Any], int, str]] = [
     ({"text": " \n\t "}, 422, "invalid_text"),
     ({"text": "a\0b"}, 422, "invalid_text"),
     ({"text": "é" * 16_385}, 422, "invalid_text"),
@@ -226,7 +226,12 @@ def test_sampling_reaches_the_engine(start_server: StartServer, monkeypatch: pyt
     engine = FakeEngine()
     seen: list[Any] = []
     submit = engine.submit
-    monkeypatch.setattr(engine, "submit", lambda request: seen.append(request) or submit(request))
+
+    def note(request: SpeechRequest) -> FakeStream:
+        seen.append(request)
+        return submit(request)
+
+    monkeypatch.setattr(engine, "submit", note)
     sampling = {"temperature": 0.5, "top_k": 7, "repetition_penalty": 1.5, "predictor": {"strategy": "greedy"}}
     start_server(engine).ask(speech_bytes(" Hi ", sampling=sampling, language="JAPANESE")).whole()
     (request,) = seen

@@ -1,0 +1,60 @@
+"""More clients than slots: refused at once, with Retry-After, and those inside do not notice."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from tests.engine.server.client import request_bytes, speech_bytes
+from tests.engine.server.conftest import StartServer, eventually
+from tests.engine.server.fake_engine import FakeEngine, speech_pcm
+
+
+def test_beyond_the_slots_is_429_at_once(start_server: StartServer) -> None:
+    gate = threading.Semaphore(0)
+    engine = FakeEngine(slots=2, gate=gate)
+    server = start_server(engine)
+    inside = [server.ask(speech_bytes("frames=9", seed=seed)) for seed in (1, 2)]
+    waits = []
+    for _ in range(20):
+        start = time.perf_counter()
+        refused = server.ask(speech_bytes())
+        waits.append(time.perf_counter() - start)
+        assert (refused.status, refused.document()["code"]) == (429, "capacity_exhausted")
+        assert int(refused.headers["retry-after"]) >= 1
+    assert sorted(waits)[10] < 0.1
+    for _ in range(9):
+        gate.release()
+    for seed, wire in zip((1, 2), inside, strict=True):
+        parts = list(wire.parts())
+        assert b"".join(part.body for part in parts if part.is_audio) == speech_pcm(seed, 9)
+    gate.release(6)
+    assert list(server.ask(speech_bytes()).parts())[-1].document["type"] == "end"
+
+
+def test_a_finished_client_can_ask_again_at_once(start_server: StartServer) -> None:
+    """The slot is free before the end part arrives, for streams and for WAV."""
+    wire = start_server(FakeEngine(slots=1)).wire()
+    for number in range(60):
+        answer = wire.ask(speech_bytes(stream=bool(number % 2)))
+        assert answer.status == 200
+        answer.whole()
+
+
+def test_rate_limit_refuses_by_address(start_server: StartServer) -> None:
+    server = start_server(requests_per_minute=3)
+    statuses = [server.ask(speech_bytes(stream=False)).status for _ in range(4)]
+    assert statuses == [200, 200, 200, 429]
+    assert server.ask(request_bytes("GET", "/health/ready")).status == 200
+
+
+def test_connections_beyond_the_limit_are_closed(start_server: StartServer) -> None:
+    server = start_server(max_connections=3)
+    first = [server.wire() for _ in range(3)]
+    eventually(lambda: all(wire.ask(request_bytes("GET", "/health/live")).status == 200 for wire in first))
+    extra = server.wire()
+    try:
+        assert extra.socket.recv(1) == b""
+    except ConnectionResetError:
+        pass
+    assert first[0].ask(request_bytes("GET", "/health/live")).status == 200
