@@ -156,14 +156,21 @@ class _Exchange:
 
     def _ended(self, reader: MultipartReader | None, refusal: bytes, at_ns: int) -> Observation:
         if reader is None:
-            code, detail = read_problem(self._status or 0, refusal)
-            return self._failed(RequestOutcome.REFUSED, code, detail, at_ns)
+            return self._refused(self._status or 0, refusal, at_ns)
         reader.finish()
         self._stream.finish()
         return self._observation(RequestOutcome.OK, at_ns, None, None)
 
+    def _refused(self, status: int, body: bytes, at_ns: int) -> Observation:
+        code, detail = read_problem(status, body)
+        if status >= 400:
+            return self._failed(RequestOutcome.REFUSED, code, detail, at_ns)
+        outcome = RequestOutcome.STREAM_ERROR if status < 300 else RequestOutcome.TRANSPORT_ERROR
+        return self._failed(outcome, "unexpected_status", f"HTTP {status} is neither a stream nor a refusal", at_ns)
+
     def _failed(self, outcome: RequestOutcome, code: str, detail: str, at_ns: int | None = None) -> Observation:
-        return self._observation(outcome, self._clock.now_ns() if at_ns is None else at_ns, code, detail[:500])
+        end_ns = self._clock.now_ns() if at_ns is None else at_ns
+        return self._observation(outcome, end_ns, code, detail[:500] or "no detail was given")
 
     def _observation(self, outcome: RequestOutcome, end_ns: int, code: str | None, detail: str | None) -> Observation:
         stream = self._stream

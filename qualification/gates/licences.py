@@ -19,6 +19,8 @@ from qualification.licence_sources import normal_name
 from qualification.policy import Policy
 from qualification.results import GateResult, Outcome
 
+BESIDE = "installed"  # lies beside the subject; nothing of the subject's leads to it
+
 
 @dataclass(frozen=True, kw_only=True)
 class LicenceGate:
@@ -30,9 +32,9 @@ class LicenceGate:
     nothing: str
 
     def evaluate(self, evidence: EvidenceView, policy: Policy) -> GateResult:
-        """Decide on every record of the list."""
+        """Decide on every record of the list that the subject is made of."""
         document = evidence.document(paths.LICENCES)
-        records = document[self.part]
+        records = [record for record in document[self.part] if record["scope"] != BESIDE]
         if not records:
             return answer(
                 policy, self.id, Outcome.NOT_PERFORMED, n=0, detail=self.nothing, reason_code=self.reason_code

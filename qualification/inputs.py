@@ -1,0 +1,84 @@
+"""What a run starts from, read and checked before anything is started: policy, pins, workload, and where things lie."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from qualification.bench.target import parse_target
+from qualification.errors import BundleError, UsageError
+from qualification.pins import Pins, load_pins
+from qualification.policy import Policy, load_policy
+from qualification.signing import load_private
+from qualification.subject import embedded_model
+from qualification.workload import Workload, load_workload
+
+EVIDENCE = Path("evidence")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the command line asked for. None: the default, or nothing. `engine_command` starts a foreign engine that
+    prints the same `listening` line."""
+
+    model: Path | None = None
+    endpoint: str | None = None
+    precision: str | None = None
+    device: str | None = None
+    out: Path | None = None
+    policy: Path | None = None
+    pins: Path | None = None
+    workload: Path | None = None
+    plan: Path | None = None
+    key: Path | None = None
+    engine_command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """Checked inputs. `model` None: an endpoint or a foreign engine whose files nobody can hash."""
+
+    options: Options
+    run_id: str
+    out: Path
+    policy: Policy
+    pins: Pins
+    workload: Workload
+    model: Path | None
+    key: Ed25519PrivateKey | None
+
+
+def prepare(options: Options) -> Inputs:
+    """Read every input; nothing is written or started.
+
+    Raises:
+        UsageError: options that contradict each other, or an endpoint that is no URL.
+        BundleError: the output directory exists.
+        InputError, SigningError: an input document or key cannot be used.
+    """
+    if options.endpoint is not None:
+        parse_target(options.endpoint)
+        if options.precision or options.device or options.engine_command:
+            raise UsageError("--precision, --device and --engine-command set up an engine that is started here; "
+                             "an endpoint runs already")  # fmt: skip
+    run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    out = options.out if options.out is not None else EVIDENCE / run_id
+    if out.exists() or out.is_symlink():
+        raise BundleError(f"{out} exists already; evidence is written once, choose another directory")
+    model = options.model
+    if model is None and options.endpoint is None and not options.engine_command:
+        model = embedded_model()
+    return Inputs(
+        options=options,
+        run_id=run_id,
+        out=out,
+        policy=load_policy(options.policy),
+        pins=load_pins(options.pins),
+        workload=load_workload(options.workload),
+        model=model,
+        key=load_private(options.key) if options.key else None,
+    )

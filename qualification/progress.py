@@ -1,0 +1,129 @@
+"""What a person sees while a run goes on: one line a step, a bar a phase, one table and one verdict at the end.
+
+On a terminal the bar moves; into a file or a pipe each phase leaves one line when it ends. Nothing here decides
+anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from qualification.bench.raw import RequestRecord
+from qualification.policy import Verdict
+from qualification.results import GateResult, Outcome
+
+_STYLES = {
+    Outcome.PASSED: "green",
+    Outcome.FAILED: "bold red",
+    Outcome.ERROR: "bold red",
+    Outcome.INCONCLUSIVE: "yellow",
+    Outcome.NOT_PERFORMED: "dim",
+    Outcome.NOT_APPLICABLE: "dim",
+}
+Advance = Callable[[RequestRecord], None]
+
+
+class Screen:
+    """Where the run is told. `console` None: standard error, so that standard output stays for machines."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True, highlight=False)
+
+    def step(self, title: str, text: str) -> None:
+        """One thing that was done, in one line."""
+        self.console.print(f"[bold]{title:>12}[/bold]  ", end="")
+        self.console.print(text, markup=False)
+
+    @contextmanager
+    def phase(self, title: str, total: int) -> Iterator[Advance]:
+        """A phase of `total` requests; call what is given with each finished record."""
+        tally = _Tally()
+        started = time.monotonic()
+        columns = (
+            TextColumn("[bold]{task.description:>12}[/bold]  "),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+        )
+        progress = Progress(*columns, console=self.console, transient=True, refresh_per_second=4)
+        with progress if self.console.is_terminal else _quiet():
+            task = progress.add_task(title, total=total, note="")
+
+            def advance(record: RequestRecord) -> None:
+                tally.add(record)
+                progress.update(task, advance=1, note=tally.note())
+
+            try:
+                yield advance
+            finally:
+                progress.stop()
+        self.step(title, f"{tally.requests} requests in {time.monotonic() - started:.1f} s, {tally.note()}")
+
+    def results(self, results: Iterable[GateResult]) -> None:
+        """The table of the gates."""
+        table = Table(box=None, pad_edge=False, header_style="bold", expand=False)
+        for name in ("gate", "outcome", "n", "what was found"):
+            table.add_column(name, no_wrap=name != "what was found", justify="right" if name == "n" else "left")
+        for result in results:
+            outcome = f"[{_STYLES[result.outcome]}]{result.outcome.value}[/]"
+            table.add_row(result.id, outcome, str(result.n) if result.n else "", _plain(_found(result)))
+        self.console.print()
+        self.console.print(table)
+
+    def verdict(self, verdict: Verdict, where: str) -> None:
+        """The verdict in one sentence, and where the evidence lies."""
+        style = "bold green" if verdict.qualified else "bold red"
+        self.console.print()
+        self.console.print(verdict.sentence, style=style, markup=False)
+        self.console.print(where, markup=False)
+
+    def error(self, text: str) -> None:
+        """What went wrong."""
+        self.console.print("[bold red]error:[/bold red] ", end="")
+        self.console.print(text, markup=False)
+
+
+class _Tally:
+    """Successes, failures and the RTF so far, for the note beside the bar."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self._failed = 0
+        self._wall = 0.0
+        self._audio = 0.0
+
+    def add(self, record: RequestRecord) -> None:
+        self.requests += 1
+        if record.ok:
+            self._wall += record.wall_ns / 1e9
+            self._audio += record.audio_seconds
+        else:
+            self._failed += 1
+
+    def note(self) -> str:
+        failed = f"{self._failed} failed, " if self._failed else ""
+        return f"{failed}{self._audio:.1f} s of audio" + (
+            f", RTF {self._wall / self._audio:.2f}" if self._audio else ""
+        )
+
+
+def _found(result: GateResult) -> str:
+    if result.outcome in (Outcome.NOT_PERFORMED, Outcome.NOT_APPLICABLE):
+        return f"{result.detail} Needed: {result.needed}"
+    return result.detail
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", r"\[")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    yield

@@ -1,0 +1,225 @@
+"""A qualification from first to last: prepare, identify, launch, measure, evaluate, seal, report, verify.
+
+Each step writes files that the next ones read. A gate that fails changes the verdict and stops nothing; only what
+makes a measurement impossible (no model, no engine, Ctrl-C) ends the run early. Then the files so far stay where they
+are, with `records/interruption.json` beside them and without a manifest, so that nobody can take them for evidence.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from qualification import identity, licences, paths
+from qualification.bench.clock import Clock
+from qualification.bench.phases import PhaseLog, utc_now
+from qualification.bench.profiles import Plan, load_plan
+from qualification.bundle import BundleWriter, Report
+from qualification.environment import capture_environment
+from qualification.errors import (
+    BundleError,
+    InputError,
+    QualificationError,
+    SigningError,
+    SubjectError,
+    UsageError,
+)
+from qualification.evidence_view import EvidenceView
+from qualification.gates.table import GATES
+from qualification.inputs import Inputs
+from qualification.measure import Measurer
+from qualification.policy import Verdict
+from qualification.progress import Screen
+from qualification.results import GateResult
+from qualification.run_record import roots, run_document, today
+from qualification.schema import urn
+from qualification.source_state import source_state
+from qualification.subject import Subject, at_endpoint, engine_command, started
+from qualification.telemetry import Sampler
+
+_CAUSES = (
+    (UsageError, "usage"),
+    (InputError, "input"),
+    (SubjectError, "subject"),
+    (BundleError, "bundle"),
+    (SigningError, "signing"),
+    (KeyboardInterrupt, "interrupted"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Qualified:
+    """A sealed run: where it lies, what the gates said, and the verdict."""
+
+    root: Path
+    results: tuple[GateResult, ...]
+    verdict: Verdict
+
+
+class Run:
+    """One run over checked inputs; `stage` says how far it came."""
+
+    def __init__(self, inputs: Inputs, screen: Screen, *, report: Report | None) -> None:
+        self._inputs = inputs
+        self._screen = screen
+        self._report = report
+        self._started_utc = utc_now()
+        self._clock = Clock()
+        self._phases = PhaseLog(self._clock)
+        self._source = source_state()
+        self._bundle = BundleWriter.create(inputs.out)
+        self._subject: Subject | None = None
+        self._plan: Plan | None = None
+        self._tier = identity.UNVERIFIED
+        self.stage = "identify"
+
+    def qualify(self) -> Qualified:
+        """Every step in order.
+
+        Raises:
+            QualificationError: the run could not be finished; the directory says why.
+        """
+        try:
+            self._identify()
+            with self._launched() as subject:
+                self._measure(subject)
+            return self._seal()
+        except (QualificationError, KeyboardInterrupt) as error:
+            self._interrupted(error)
+            raise
+
+    def _identify(self) -> None:
+        """Copy the inputs, hash the model, read the licences; the tier follows from the hashes."""
+        inputs = self._inputs
+        for path, document in (
+            (paths.POLICY, inputs.policy.document),
+            (paths.PINS, inputs.pins.document),
+            (paths.WORKLOAD, inputs.workload.document),
+        ):
+            self._bundle.document(path, document)
+        with self._phases.phase("setup", "hash the model and read licences"):
+            found = identity.survey(inputs.model, inputs.pins) if inputs.model else ()
+            judgement = identity.judge(found, inputs.pins)
+            self._bundle.document(paths.IDENTITY, identity.identity_document(inputs.run_id, judgement))
+            self._tier = judgement.tier
+            self._screen.step("identity", judgement.sentence)
+            self._bundle.document(paths.LICENCES, self._licences(judgement))
+        self._plan = load_plan(self._tier, inputs.workload, inputs.options.plan)
+
+    def _licences(self, judgement: identity.Judgement) -> dict[str, Any]:
+        inputs = self._inputs
+        rules = licences.LicenceRules.from_policy(inputs.policy.document, today())
+        distributions: Sequence[licences.LicenceRecord] = ()
+        if inputs.options.endpoint is None:
+            path = licences.subject_path(Path(sys.executable))
+            distributions = licences.distribution_licences(path, roots(), rules)
+        models: Sequence[licences.LicenceRecord] = ()
+        if inputs.model is not None:
+            weights = [f.path for f in judgement.findings if f.found and identity.role_of(f.path) == "weights"]
+            matched = None if judgement.tier == identity.UNVERIFIED else judgement.model
+            models = licences.model_licences(inputs.model, matched, weights, rules)
+        self._screen.step("licences", f"{len(distributions)} distributions, {len(models)} model files read")
+        return licences.licences_document(inputs.run_id, distributions, models, rules)
+
+    @contextmanager
+    def _launched(self) -> Iterator[Subject]:
+        """The subject, ready; what it wrote is kept once it has stopped."""
+        self.stage = "launch"
+        try:
+            with ExitStack() as stack:
+                with self._phases.phase("setup", "start the subject"):
+                    subject = stack.enter_context(self._launching())
+                self._subject = subject
+                said = subject.capabilities
+                where = f"{said.model} at {subject.target.url}, {said.max_concurrent_requests} slots"
+                self._screen.step("subject", where)
+                yield subject
+        finally:
+            tail = self._subject.log_tail() if self._subject else ()
+            if tail:
+                self._bundle.raw_bytes("logs/engine.log", ("\n".join(tail) + "\n").encode())
+
+    def _launching(self) -> AbstractContextManager[Subject]:
+        inputs = self._inputs
+        options = inputs.options
+        if options.endpoint is not None:
+            return at_endpoint(options.endpoint, self._clock)
+        if options.engine_command or inputs.model is None:
+            return started(options.engine_command, self._clock)
+        command = engine_command(model=inputs.model, precision=options.precision, device=options.device)
+        return started(command, self._clock)
+
+    def _measure(self, subject: Subject) -> None:
+        """Capture the machine, then warm up and measure every profile, with telemetry all the while."""
+        self.stage = "measure"
+        inputs = self._inputs
+        assert self._plan is not None
+        parameters = self._plan.parameters
+        ceiling = min(parameters.max_duration_seconds, subject.capabilities.max_duration_seconds)
+        self._plan = replace(self._plan, parameters=replace(parameters, max_duration_seconds=ceiling))
+        pids = () if subject.pid is None else (subject.pid,)
+        environment = capture_environment(inputs.run_id, source=self._source, own_processes=pids)
+        self._bundle.document(paths.ENVIRONMENT, environment)
+        sampler = self._sampler(subject, parameters.telemetry_interval_ms)
+        try:
+            with sampler:
+                Measurer(
+                    plan=self._plan,
+                    workload=inputs.workload,
+                    subject=subject,
+                    clock=self._clock,
+                    phases=self._phases,
+                    bundle=self._bundle,
+                    screen=self._screen,
+                ).run()
+        except SubjectError as error:
+            if subject.process is None or subject.process.running:
+                raise
+            raise SubjectError(f"{error}\n{subject.process.obituary('died')}") from error
+
+    def _sampler(self, subject: Subject, interval_ms: int) -> AbstractContextManager[object]:
+        """Telemetry of a process; of an endpoint there is none to be had."""
+        if subject.pid is None:
+            return nullcontext()
+        path = self._bundle.root / paths.TELEMETRY
+        return Sampler(pid=subject.pid, clock=self._clock, path=path, interval_ms=interval_ms)
+
+    def _seal(self) -> Qualified:
+        """Write what is left of the record, evaluate every gate from the files, and seal."""
+        self.stage = "seal"
+        assert self._subject is not None
+        assert self._plan is not None
+        self._bundle.document(paths.PHASES, self._phases.document(self._inputs.run_id))
+        document = run_document(
+            self._inputs,
+            plan=self._plan,
+            subject=self._subject,
+            tier=self._tier,
+            source=self._source,
+            started_utc=self._started_utc,
+        )
+        self._bundle.document(paths.RUN, document)
+        verdict = self._bundle.seal(GATES, report=self._report, key=self._inputs.key)
+        results = EvidenceView(self._bundle.root).document(paths.GATES)["results"]
+        return Qualified(
+            root=self._bundle.root, results=tuple(GateResult.from_json(item) for item in results), verdict=verdict
+        )
+
+    def _interrupted(self, error: BaseException) -> None:
+        """Say in the directory why it will never be sealed; what cannot be written then is not worth another error."""
+        if not (self._bundle.root / paths.PHASES).exists() and self._phases.phases:
+            self._bundle.document(paths.PHASES, self._phases.document(self._inputs.run_id))
+        document = {
+            "schema": urn("interruption"),
+            "run_id": self._inputs.run_id,
+            "at_utc": utc_now(),
+            "stage": self.stage,
+            "cause": next((name for kind, name in _CAUSES if isinstance(error, kind)), "harness"),
+            "detail": str(error)[:8000] or type(error).__name__,
+            "log_tail": list(self._subject.log_tail() if self._subject else ()),
+        }
+        self._bundle.document("records/interruption.json", document)

@@ -1,0 +1,77 @@
+"""The document `run.json`: who ran what, when, from which source, under which plan.
+
+It is written when the measurements have ended, from what was in force then. Paths of the machine are left out:
+evidence travels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from qualification.bench.phases import utc_now
+from qualification.bench.profiles import Plan
+from qualification.inputs import Inputs
+from qualification.schema import urn
+from qualification.source_state import SourceState
+from qualification.subject import Subject
+
+DISTRIBUTION = "tts-assay"
+UNKNOWN = "unknown"
+
+
+def run_document(
+    inputs: Inputs, *, plan: Plan, subject: Subject, tier: str, source: SourceState, started_utc: str
+) -> dict[str, Any]:
+    """The document, ending now. Precision and device are what the subject reports, else what it was told."""
+    said, options = subject.capabilities, inputs.options
+    return {
+        "schema": urn("run"),
+        "run_id": inputs.run_id,
+        "started_utc": started_utc,
+        "ended_utc": utc_now(),
+        "harness": {"name": DISTRIBUTION, "version": _version()},
+        "source": source.to_json(),
+        "subject": {
+            "kind": subject.kind,
+            "model": said.model,
+            "precision": said.precision or options.precision or UNKNOWN,
+            "device": said.device or options.device or UNKNOWN,
+            "endpoint": subject.target.url,
+            "command": [_without_directory(word) for word in subject.command],
+            "image": None,
+            "max_concurrent_requests": said.max_concurrent_requests,
+        },
+        "tier": tier,
+        "profiles": [profile.to_json() for profile in plan.profiles],
+        "parameters": asdict(plan.parameters),
+    }
+
+
+def roots() -> tuple[str, ...]:
+    """The distribution whose requirements make up the subject's environment; none where it is not installed."""
+    try:
+        metadata.distribution(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return ()
+    return (DISTRIBUTION,)
+
+
+def today() -> date:
+    """The day in UTC."""
+    return datetime.now(UTC).date()
+
+
+def _version() -> str:
+    try:
+        return metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return "0+uninstalled"
+
+
+def _without_directory(word: str) -> str:
+    """A path keeps its name and loses its place."""
+    return Path(word).name if Path(word).is_absolute() else word
