@@ -10,11 +10,12 @@ import re
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
-
 
 def canonical(expression: str) -> str | None:
     """The canonical spelling of `expression`; None when it is no SPDX expression."""
+    # Imported here: the offline verifier decides expressions, never spells them, and does without `packaging`.
+    from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+
     try:
         return str(canonicalize_license_expression(expression))
     except InvalidLicenseExpression:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from qualification import identity, paths
 from qualification.evidence_view import EvidenceView
 from qualification.gates.answers import answer, listed
-from qualification.pins import WEIGHTS, parse_pins
+from qualification.pins import WEIGHTS, read_pins
 from qualification.policy import Policy
 from qualification.results import GateResult, Outcome
 
@@ -27,7 +27,7 @@ class IdentityGate:
     def evaluate(self, evidence: EvidenceView, policy: Policy) -> GateResult:
         """Judge the files of `identity.json` against the bundle's pins."""
         document = evidence.document(paths.IDENTITY)
-        judgement = identity.judge_document(document, parse_pins(evidence.document(paths.PINS), paths.PINS))
+        judgement = identity.judge_document(document, read_pins(evidence.document(paths.PINS), paths.PINS))
         findings = [finding for finding in judgement.findings if self.covers(identity.role_of(finding.path))]
         if not judgement.findings:
             detail = "No model directory was given, so no file could be hashed."

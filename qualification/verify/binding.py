@@ -14,7 +14,7 @@ from typing import Final
 
 from qualification import identity, paths
 from qualification.evidence_view import EvidenceView
-from qualification.pins import parse_pins
+from qualification.pins import read_pins
 from qualification.verify.findings import Finding
 from qualification.verify.trust import Trust
 
@@ -65,7 +65,7 @@ def _gates(evidence: EvidenceView) -> Iterator[Finding]:
 
 
 def _tier(evidence: EvidenceView, trust: Trust) -> Iterator[Finding]:
-    judged = identity.judge_document(evidence.document(paths.IDENTITY), parse_pins(trust.pins))
+    judged = identity.judge_document(evidence.document(paths.IDENTITY), read_pins(trust.pins))
     for path in (paths.RUN, paths.IDENTITY, paths.SUMMARY):
         tier = evidence.document(path)["tier"]
         if tier != judged.tier:
