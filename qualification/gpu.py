@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
-import pynvml  # type: ignore[import-untyped]  # the driver vendor ships no types
+import pynvml
 
 from qualification.bench.raw import GpuSample
 

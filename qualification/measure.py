@@ -10,7 +10,6 @@ import asyncio
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Literal
 
 from qualification.bench.client import SpeechCall
@@ -20,6 +19,7 @@ from qualification.bench.load import Driver, Job, Spoken
 from qualification.bench.phases import PhaseLog
 from qualification.bench.profiles import Plan, Profile
 from qualification.bench.raw import RequestRecord
+from qualification.bench.storing import stored_ids
 from qualification.bundle import BundleWriter
 from qualification.paths import AUDIO_DIRECTORY
 from qualification.progress import Screen
@@ -50,7 +50,6 @@ class Measurer:
         self._phases = phases
         self._bundle = bundle
         self._screen = screen
-        self._stored: set[str] = set()
 
     def run(self) -> None:
         """Every profile of the plan in order.
@@ -127,17 +126,15 @@ class Measurer:
         if not spoken:
             return
         ordered = sorted(spoken, key=lambda s: (s.record.round, s.record.phase == "measure", s.record.index))
-        self._bundle.records(profile.samples, [self._store(item) for item in ordered])
+        chosen = stored_ids(self._plan.parameters.store_audio, [s.record for s in ordered], self._workload)
+        self._bundle.records(
+            profile.samples, [self._store(s) if s.record.request_id in chosen else s.record for s in ordered]
+        )
 
     def _store(self, spoken: Spoken) -> RequestRecord:
-        record = spoken.record
-        wanted = any(fnmatchcase(record.workload_id, pattern) for pattern in self._plan.stored)
-        if not (wanted and record.ok and record.measured) or record.workload_id in self._stored:
-            return record
-        self._stored.add(record.workload_id)
-        path = f"{AUDIO_DIRECTORY}/{record.request_id}.wav"
+        path = f"{AUDIO_DIRECTORY}/{spoken.record.request_id}.wav"
         self._bundle.audio(path, spoken.pcm)
-        return replace(record, audio=path)
+        return replace(spoken.record, audio=path)
 
     def _deadlines(self) -> Deadlines:
         longest = self._plan.parameters.timeout_seconds

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -26,6 +26,7 @@ _STYLES = {
     Outcome.NOT_PERFORMED: "dim",
     Outcome.NOT_APPLICABLE: "dim",
 }
+_PIPE_WIDTH = 160
 Advance = Callable[[RequestRecord], None]
 
 
@@ -33,7 +34,7 @@ class Screen:
     """Where the run is told. `console` None: standard error, so that standard output stays for machines."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(stderr=True, highlight=False)
+        self.console = console or console_for(stderr=True)
 
     def step(self, title: str, text: str) -> None:
         """One thing that was done, in one line."""
@@ -53,17 +54,14 @@ class Screen:
             TimeElapsedColumn(),
         )
         progress = Progress(*columns, console=self.console, transient=True, refresh_per_second=4)
-        with progress if self.console.is_terminal else _quiet():
+        with progress if self.console.is_terminal else nullcontext():
             task = progress.add_task(title, total=total, note="")
 
             def advance(record: RequestRecord) -> None:
                 tally.add(record)
                 progress.update(task, advance=1, note=tally.note())
 
-            try:
-                yield advance
-            finally:
-                progress.stop()
+            yield advance
         self.step(title, f"{tally.requests} requests in {time.monotonic() - started:.1f} s, {tally.note()}")
 
     def results(self, results: Iterable[GateResult]) -> None:
@@ -73,7 +71,7 @@ class Screen:
             table.add_column(name, no_wrap=name != "what was found", justify="right" if name == "n" else "left")
         for result in results:
             outcome = f"[{_STYLES[result.outcome]}]{result.outcome.value}[/]"
-            table.add_row(result.id, outcome, str(result.n) if result.n else "", _plain(_found(result)))
+            table.add_row(result.id, outcome, str(result.n) if result.n else "", _plain(result.detail))
         self.console.print()
         self.console.print(table)
 
@@ -84,10 +82,13 @@ class Screen:
         self.console.print(verdict.sentence, style=style, markup=False)
         self.console.print(where, markup=False)
 
-    def error(self, text: str) -> None:
-        """What went wrong."""
-        self.console.print("[bold red]error:[/bold red] ", end="")
-        self.console.print(text, markup=False)
+
+def console_for(*, stderr: bool) -> Console:
+    """A console as wide as the terminal; into a file or pipe wide enough for the table."""
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console.width = _PIPE_WIDTH
+    return console
 
 
 class _Tally:
@@ -114,16 +115,5 @@ class _Tally:
         )
 
 
-def _found(result: GateResult) -> str:
-    if result.outcome in (Outcome.NOT_PERFORMED, Outcome.NOT_APPLICABLE):
-        return f"{result.detail} Needed: {result.needed}"
-    return result.detail
-
-
 def _plain(text: str) -> str:
     return text.replace("[", r"\[")
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    yield

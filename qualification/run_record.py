@@ -52,12 +52,12 @@ def run_document(
 
 
 def roots() -> tuple[str, ...]:
-    """The distribution whose requirements make up the subject's environment; none where it is not installed."""
+    """The requirement that makes up the environment of a qualification; none where it is not installed."""
     try:
         metadata.distribution(DISTRIBUTION)
     except metadata.PackageNotFoundError:
         return ()
-    return (DISTRIBUTION,)
+    return (f"{DISTRIBUTION}[engine,harness]",)
 
 
 def today() -> date:

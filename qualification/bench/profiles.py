@@ -74,7 +74,7 @@ class Parameters:
 
     timeout_seconds: float
     max_duration_seconds: float
-    store_audio: Literal["all", "measured", "none"]
+    store_audio: Literal["all", "measured", "first", "none"]
     telemetry_interval_ms: int
 
 
@@ -84,7 +84,6 @@ class Plan:
 
     profiles: tuple[Profile, ...]
     parameters: Parameters
-    stored: tuple[str, ...]
 
     @property
     def requests(self) -> int:
@@ -105,7 +104,6 @@ def load_plan(tier: str, workload: Workload, path: Path | None = None) -> Plan:
     return Plan(
         profiles=tuple(_profile(item, workload, path.name) for item in rules["profiles"]),
         parameters=Parameters(**rules["parameters"]),
-        stored=tuple(rules["stored"]),
     )
 
 

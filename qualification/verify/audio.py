@@ -3,7 +3,7 @@
 1. Every utterance that a record names is there; every stored utterance is named by exactly one record.
 2. Each is an exact WAV.
 3. Its samples and the SHA-256 of its PCM are those of the record.
-4. What the run promised to store (`all`, `measured`, `none`) is what it stored.
+4. What the run promised to store (`all`, `measured`, `first`, `none`) is what it stored.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from qualification.bench.raw import RequestRecord
+from qualification.bench.storing import stored_ids
 from qualification.errors import BundleError
 from qualification.evidence_view import EvidenceView
 from qualification.verify.findings import Finding
@@ -19,10 +20,10 @@ from qualification.verify.findings import Finding
 def check(evidence: EvidenceView) -> Iterator[Finding]:
     """Findings of the four steps."""
     promised = evidence.run["parameters"]["store_audio"]
+    chosen = stored_ids(promised, evidence.all_records, evidence.workload)
     named: dict[str, RequestRecord] = {}
     for record in evidence.all_records:
-        wanted = record.ok and (promised == "all" or (promised == "measured" and record.measured))
-        if wanted != (record.audio is not None):  # 4
+        if (record.request_id in chosen) != (record.audio is not None):  # 4
             detail = f"{record.request_id}: audio was to be stored: {promised}"
             yield Finding(code="audio.missing", file="samples", detail=detail)
         if record.audio is not None:

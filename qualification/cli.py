@@ -1,0 +1,186 @@
+"""The command line of the harness. The only place that turns errors into exit statuses.
+
+    0        qualify, verify: sound and qualified; the other commands: done
+    1        a fault of the harness itself
+    2        usage: the command line asks for something impossible
+    3        input: policy, pins, workload, plan or model directory cannot be used
+    4        subject: the engine did not start, answer or survive; what was measured is kept, unsealed
+    5        bundle: the output directory exists, or a bundle cannot be written or read
+    6        signing: a key cannot be used
+    7        sound, and not qualified
+    10..15   the verifier refuses the bundle (10 structure, 11 authenticity, 12 document, 13 binding, 14 recomputation,
+             15 plausibility)
+    130      interrupted; what was measured is kept, unsealed
+
+Progress goes to standard error, the answer to standard output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+
+from qualification import bundle, paths, signing
+from qualification.digest import sha256_file
+from qualification.drawing import report_program
+from qualification.errors import BundleError, QualificationError, UsageError
+from qualification.evidence_view import EvidenceView
+from qualification.gates.table import GATES
+from qualification.strictjson import write_once
+from qualification.verify.trust import load_trust
+from qualification.verify.verifier import verify
+
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    arguments = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = arguments.run
+    previous = signal.signal(signal.SIGTERM, _as_interrupt)
+    try:
+        return command(arguments)
+    except QualificationError as error:
+        _say(str(error))
+        return error.exit_code
+    except OSError as error:
+        _say(f"{error.filename or 'file'}: {error.strerror or error}; check that it exists and can be used")
+        return BundleError.exit_code
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def qualify(arguments: argparse.Namespace) -> int:
+    """Qualify a subject and verify the bundle that came out."""
+    # Imported here: the verifier's environment has neither HTTP client nor sampler, and `verify` must run in it.
+    from qualification.inputs import Options
+    from qualification.qualify import qualify as run
+
+    options = Options(
+        model=arguments.model,
+        endpoint=arguments.endpoint,
+        precision=arguments.precision,
+        device=arguments.device,
+        out=arguments.out,
+        policy=arguments.policy,
+        pins=arguments.pins,
+        workload=arguments.workload,
+        plan=arguments.plan,
+        key=arguments.key,
+        engine_command=tuple(shlex.split(arguments.engine_command or "")),
+    )
+    return run(options, as_json=arguments.json)
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Verify a bundle offline."""
+    if not arguments.path.is_dir():
+        raise BundleError(f"{arguments.path} is no directory; give the directory that holds manifest.json")
+    trust = load_trust(policy=arguments.policy, pins=arguments.pins, keys=tuple(arguments.key))
+    checked = verify(arguments.path, trust, GATES, report_program())
+    if arguments.json:
+        print(json.dumps(checked.to_json(), sort_keys=True, ensure_ascii=False))
+    else:
+        print("\n".join(checked.lines()))
+    return checked.exit_code
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Draw the report of a bundle again, outside of it."""
+    draw = report_program()
+    if draw is None:
+        raise UsageError("the report needs its template engine; install `tts-assay[harness]`")
+    out = arguments.out if arguments.out is not None else arguments.path.with_name(f"{arguments.path.name}.html")
+    write_once(out, draw(EvidenceView(arguments.path)).encode())
+    print(out)
+    return 0
+
+
+def keygen(arguments: argparse.Namespace) -> int:
+    """Make a key pair: PRIVATE, and PRIVATE.pub to hand to verifiers."""
+    public = arguments.private.with_name(f"{arguments.private.name}.pub")
+    print(f"{public}: key id {signing.write_pair(arguments.private, public)}")
+    return 0
+
+
+def sign(arguments: argparse.Namespace) -> int:
+    """Sign a sealed bundle."""
+    bundle.sign_bundle(arguments.path, signing.load_private(arguments.key))
+    print(f"{arguments.path / paths.STATEMENT}: {sha256_file(arguments.path / paths.STATEMENT)}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m qualification",
+        description="Qualifies voice-design engines and verifies the evidence.",
+        epilog=(__doc__ or "").partition("\n\n")[2],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_qualify(commands.add_parser("qualify", help="measure a subject and seal the evidence", allow_abbrev=False))
+    checking = _add(commands, "verify", check, "verify a bundle offline, without torch and without network")
+    checking.add_argument("path", type=Path, metavar="PATH", help="directory of the bundle")
+    checking.add_argument("--policy", type=Path, help="the policy that you accept (default: the packaged one)")
+    checking.add_argument("--pins", type=Path, help="the pins that you accept (default: the packaged ones)")
+    checking.add_argument("--key", type=Path, action="append", default=[], help="a public key that you trust")
+    checking.add_argument("--json", action="store_true", help="answer with one JSON document")
+    drawing = _add(commands, "report", report, "draw the report of a bundle again")
+    drawing.add_argument("path", type=Path, metavar="PATH", help="directory of the bundle")
+    drawing.add_argument("--out", type=Path, help="file to write (default: PATH.html)")
+    making = _add(commands, "keygen", keygen, "make an Ed25519 key pair")
+    making.add_argument("private", type=Path, metavar="PRIVATE", help="file of the private key; PRIVATE.pub is public")
+    signed = _add(commands, "sign", sign, "sign a sealed bundle")
+    signed.add_argument("path", type=Path, metavar="PATH", help="directory of the bundle")
+    signed.add_argument("--key", type=Path, required=True, help="private key in PEM")
+    return parser
+
+
+def _add_qualify(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=qualify)
+    subject = parser.add_mutually_exclusive_group()
+    subject.add_argument(
+        "--endpoint", metavar="URL", help="a server that runs already; with --model its files are hashed"
+    )
+    subject.add_argument("--engine-command", metavar="COMMAND", help="start another engine that speaks the same wire")
+    parser.add_argument("--model", type=Path, metavar="DIR", help="model directory (default: the embedded model)")
+    parser.add_argument("--precision", help="passed on to the engine: fp32, bf16")
+    parser.add_argument("--device", help="passed on to the engine: cpu, cuda")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="bundle to make; must not exist (default: evidence/<run>)"
+    )
+    parser.add_argument("--policy", type=Path, metavar="FILE", help="gates, limits and counts by tier")
+    parser.add_argument("--pins", type=Path, metavar="FILE", help="hashes of the known models")
+    parser.add_argument("--workload", type=Path, metavar="FILE", help="what is spoken, with which seeds")
+    parser.add_argument("--plan", type=Path, metavar="FILE", help="load profiles by tier")
+    parser.add_argument("--key", type=Path, metavar="FILE", help="private key that signs the bundle")
+    parser.add_argument("--json", action="store_true", help="answer with one JSON document on standard output")
+
+
+def _add(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    text: str,
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _say(text: str) -> None:
+    print(f"error: {text}", file=sys.stderr)
+
+
+def _as_interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
