@@ -35,7 +35,9 @@ OPTIONS = (
     Option(flag="--device", field="device", parse=str, default="auto", help="auto, cpu, cuda or cuda:N"),
     Option(flag="--precision", field="precision", parse=Precision, default="auto", help=", ".join(Precision)),
     Option(flag="--max-concurrent-requests", field="rows", parse=int, default="6", help="requests in the batch"),
-    Option(flag="--max-positions", field="positions", parse=int, default="4096", help="prompt plus frames of a request"),
+    Option(
+        flag="--max-positions", field="positions", parse=int, default="4096", help="prompt plus frames of a request"
+    ),
     Option(flag="--max-frames", field="max_frames", parse=int, default="1500", help="longest utterance, 80 ms frames"),
     Option(flag="--text-mode", field="text_mode", parse=TextMode, default="full", help=", ".join(TextMode)),
     Option(flag="--threads", field="threads", parse=int, default="0", help="CPU threads; 0 lets torch decide"),
@@ -48,7 +50,10 @@ def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     for option in OPTIONS:
         shown = "the embedded model" if option.field == "model" else option.default or "from the directory"
         group.add_argument(
-            option.flag, dest=f"engine_{option.field}", help=f"{option.help} [{option.variable}; default {shown}]"
+            option.flag,
+            dest=f"engine_{option.field}",
+            metavar="VALUE",
+            help=f"{option.help} [{option.variable}; default {shown}]",
         )
     group.add_argument(
         "--allow-symlinks", action="store_true", help="accept a model directory made of links; never a release tier"

@@ -32,6 +32,9 @@ from engine.options import add_engine_arguments, engine_settings
 from engine.synthesizer import Synthesizer
 
 
+HELP = "speak one text to a WAV file"
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", help="what to say; read from standard input when absent or '-'")
     parser.add_argument("--voice", required=True, help="description of the voice, in words")

@@ -18,7 +18,8 @@ from engine.codec import CodecDecoder
 from engine.config import read_codec_config, read_talker_config
 from engine.talker import SpeechModel
 
-CODEC_GAIN = 0.6  # keeps the random decoder's output well inside [-1, 1]
+ROLE = "assistant"
+CODEC_GAIN = 0.5  # keeps the random decoder's output well inside [-1, 1]
 CODES = 64  # codec vocabulary below the control ids
 LANGUAGES = {"english": CODES + 2, "german": CODES + 5, "chinese": CODES + 7}
 
@@ -35,6 +36,7 @@ class TinyShape:
     window: int = 8
     code_groups: int = 16
     seed: int = 0
+    ends: bool = True  # False: end of speech never becomes the most probable code
 
 
 def write_tiny_checkpoint(directory: Path, shape: TinyShape | None = None) -> Path:
@@ -48,6 +50,9 @@ def write_tiny_checkpoint(directory: Path, shape: TinyShape | None = None) -> Pa
     torch.manual_seed(shape.seed)
     model = SpeechModel(read_talker_config(directory / "config.json"))
     _randomise(model)
+    if not shape.ends:
+        with torch.no_grad():
+            model.talker.codec_head.weight[model.talker.config.codec_ids.eos] = 0.0
     save_file({k: v.to(torch.bfloat16) for k, v in model.state_dict().items()}, directory / "model.safetensors")
     codec = CodecDecoder(read_codec_config(directory / "speech_tokenizer/config.json"))
     _randomise(codec, gain=CODEC_GAIN)
@@ -78,10 +83,13 @@ def _randomise(module: torch.nn.Module, gain: float = 1.0) -> None:
 
 
 def _write_tokenizer(directory: Path) -> dict[str, int]:
-    """A byte-level vocabulary without merges, then the control tokens; returns the control ids."""
+    """A byte-level vocabulary whose only long token is `assistant` (the prompt counts on it), then the control tokens."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [(ROLE[:size], ROLE[size]) for size in range(1, len(ROLE))]
+    alphabet += [left + right for left, right in merges]
     _write_json(directory / "vocab.json", {symbol: index for index, symbol in enumerate(alphabet)})
-    (directory / "merges.txt").write_text("#version: 0.2\n", "utf-8")
+    lines = ["#version: 0.2", *(f"{left} {right}" for left, right in merges)]
+    (directory / "merges.txt").write_text("\n".join(lines) + "\n", "utf-8")
     control = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<tts_pad>", "<tts_bos>", "<tts_eos>")
     ids = {token: len(alphabet) + index for index, token in enumerate(control)}
     added = {
@@ -112,7 +120,7 @@ def _config(shape: TinyShape, text: dict[str, int]) -> dict[str, Any]:
     scaling = {"rope_type": "default", "type": "default", "interleaved": True, "mrope_section": [4, 2, 2]}
     talker = _transformer(
         hidden_size=shape.hidden, intermediate_size=96, num_hidden_layers=shape.layers, vocab_size=CODES + 1024,
-        text_vocab_size=len(text) + 256, text_hidden_size=48, num_code_groups=shape.code_groups,
+        text_vocab_size=max(text.values()) + 1, text_hidden_size=48, num_code_groups=shape.code_groups,
         code_predictor_config=predictor, model_type="qwen3_tts_talker",
         codec_pad_id=CODES + 100, codec_bos_id=CODES + 101, codec_eos_token_id=CODES + 102, codec_think_id=CODES + 106,
         codec_nothink_id=CODES + 107, codec_think_bos_id=CODES + 108, codec_think_eos_id=CODES + 109,

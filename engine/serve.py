@@ -1,0 +1,22 @@
+"""`python -m engine serve`: the HTTP server in front of one engine."""
+
+from __future__ import annotations
+
+import argparse
+
+from engine.options import add_engine_arguments, engine_settings
+from engine.server import cli
+from engine.synthesizer import Synthesizer
+
+HELP = "serve the HTTP contract"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    cli.add_arguments(parser)
+    add_engine_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until told to stop; settings are checked before anything listens."""
+    settings = engine_settings(arguments)
+    return cli.run(arguments, lambda: Synthesizer(settings))

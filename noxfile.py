@@ -1,0 +1,76 @@
+"""The table of contents of everything that can be run; what each does is decided in the packages, not here."""
+
+import nox
+
+nox.options.default_venv_backend = "virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["lint", "tests"]
+
+CONSTRAINTS = ("-c", "constraints.txt")
+
+
+def install(session: nox.Session, extras: str, *groups: str) -> None:
+    session.install(*CONSTRAINTS, "-e", f".[{extras}]", *(nox.project.dependency_groups(PROJECT, *groups)))
+
+
+PROJECT = nox.project.load_toml("pyproject.toml")
+
+
+@nox.session
+def qualify(session: nox.Session) -> None:
+    """Qualify a model, an endpoint or an image: the embedded model when nothing is named."""
+    install(session, "engine,harness")
+    session.run("python", "-m", "qualification", "qualify", *session.posargs)
+
+
+@nox.session
+def verify(session: nox.Session) -> None:
+    """Verify a bundle offline: `nox -s verify -- evidence/RUN`; nothing of the engine is installed."""
+    session.install(*CONSTRAINTS, "-e", ".")
+    session.run("python", "-m", "qualification", "verify", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """The default tests: no GPU, no weights but small ones, no network beyond loopback."""
+    install(session, "engine,harness,recipe", "tests")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session
+def slow(session: nox.Session) -> None:
+    """The tests that take minutes: soak, contract fuzzing, the recipe end to end in its smallest preset."""
+    install(session, "engine,harness,recipe", "tests")
+    session.run("pytest", "-m", "slow", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, types and the direction of imports."""
+    install(session, "engine,harness,recipe", "tests", "lint")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("mypy")
+    session.run("lint-imports")
+
+
+@nox.session
+def parity(session: nox.Session) -> None:
+    """Compare with the official code, which this session installs without its unused dependencies."""
+    session.install("-r", "tests/parity/requirements.txt")
+    session.install("--no-deps", "qwen-tts==0.1.1", "dashscope==2.0.2")
+    session.run("pytest", "-m", "parity", "tests/parity", *session.posargs)
+
+
+@nox.session
+def benchmarks(session: nox.Session) -> None:
+    """Micro-benchmarks of the frame step and the codec."""
+    install(session, "engine,harness", "tests")
+    session.run("pytest", "-m", "micro", "--benchmark-enable", *session.posargs)
+
+
+@nox.session
+def recipe(session: nox.Session) -> None:
+    """Train the embedded model from nothing: `nox -s recipe -- all`, on a GPU or slowly on a CPU."""
+    install(session, "engine,recipe")
+    session.run("python", "-m", "recipe", *session.posargs)
