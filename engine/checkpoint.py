@@ -95,7 +95,13 @@ def load_codec(path: Path, config: CodecConfig, *, device: torch.device) -> Code
     with torch.device("meta"):
         decoder = CodecDecoder(config)
     _fill(
-        decoder, path, prefix=CODEC_PREFIX, ignored=IGNORED_PREFIX, stored=CODEC_DTYPE, device=device, dtype=torch.float32
+        decoder,
+        path,
+        prefix=CODEC_PREFIX,
+        ignored=IGNORED_PREFIX,
+        stored=CODEC_DTYPE,
+        device=device,
+        dtype=torch.float32,
     )
     return decoder
 
@@ -106,9 +112,7 @@ def _fill(
     expected = {prefix + name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     with _open(path, device) as file:
         _check_inventory(file, path, expected, ignored=ignored, stored=stored)
-        tensors: dict[str, Tensor] = {
-            name.removeprefix(prefix): file.get_tensor(name).to(dtype) for name in expected
-        }
+        tensors: dict[str, Tensor] = {name.removeprefix(prefix): file.get_tensor(name).to(dtype) for name in expected}
     module.load_state_dict(tensors, strict=True, assign=True)
     module.requires_grad_(False).eval()
 
@@ -122,9 +126,7 @@ def _open(path: Path, device: torch.device) -> Iterator[Any]:
         raise ModelError(f"{path} is damaged or not a safetensors file ({error}); fetch it again") from error
 
 
-def _check_inventory(
-    file: Any, path: Path, expected: dict[str, tuple[int, ...]], *, ignored: str, stored: str
-) -> None:
+def _check_inventory(file: Any, path: Path, expected: dict[str, tuple[int, ...]], *, ignored: str, stored: str) -> None:
     found = {name for name in file.keys() if not (ignored and name.startswith(ignored))}  # noqa: SIM118  # not a dict
     problems = _named("missing tensors", sorted(expected.keys() - found))
     problems += _named("unexpected tensors", sorted(found - expected.keys()))

@@ -216,7 +216,9 @@ def read_codec_config(path: Path) -> CodecConfig:
     for factor in (*config.upsampling_ratios, *config.upsample_rates):
         produced *= factor
     if produced != SAMPLES_PER_FRAME:
-        raise ModelError(f"{path.name}: the upsampling factors give {produced} samples a frame, not {SAMPLES_PER_FRAME}")
+        raise ModelError(
+            f"{path.name}: the upsampling factors give {produced} samples a frame, not {SAMPLES_PER_FRAME}"
+        )
     return config
 
 

@@ -23,7 +23,9 @@ class Rotary:
 
     def __init__(self, config: TransformerConfig, *, length: int, device: torch.device) -> None:
         exponents = torch.arange(0, config.head_dim, 2, dtype=torch.float32, device=device) / config.head_dim
-        angles = torch.outer(torch.arange(length, dtype=torch.float32, device=device), 1.0 / config.rope_theta**exponents)
+        angles = torch.outer(
+            torch.arange(length, dtype=torch.float32, device=device), 1.0 / config.rope_theta**exponents
+        )
         angles = torch.cat((angles, angles), dim=-1)  # [S, D]
         self._cos, self._sin = angles.cos(), angles.sin()
 

@@ -77,7 +77,9 @@ class PromptBuilder:
         if language == AUTO:
             return [codec.nothink, codec.think_bos, codec.think_eos, codec.pad]
         if language not in codec.languages:
-            raise InvalidRequest("unsupported_language", f"this checkpoint has no id for language {language!r}; use auto")
+            raise InvalidRequest(
+                "unsupported_language", f"this checkpoint has no id for language {language!r}; use auto"
+            )
         return [codec.think, codec.think_bos, codec.languages[language], codec.think_eos, codec.pad]
 
 

@@ -35,9 +35,7 @@ class Runner:
         self.rows = Rows(config, model.codec.config, limits, device=device, dtype=model.dtype)
         self._codec_state = model.codec.new_state(limits.rows, device)
         self._rotary = Rotary(config.transformer, length=limits.positions, device=device)
-        self._predictor_rotary = Rotary(
-            config.predictor.transformer, length=config.code_groups + 1, device=device
-        )
+        self._predictor_rotary = Rotary(config.predictor.transformer, length=config.code_groups + 1, device=device)
         self._forbidden = torch.zeros(config.vocab, dtype=torch.bool, device=device)
         self._forbidden[config.vocab - RESERVED_CODEC_IDS :] = True
         self._forbidden[self._eos] = False

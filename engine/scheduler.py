@@ -13,7 +13,11 @@ from typing import Generic, TypeVar
 from engine.contract import FIRST_PACKET_FRAMES, LATER_PACKET_FRAMES, StopReason
 
 Owner = TypeVar("Owner")
-PACKET_RAMP = (FIRST_PACKET_FRAMES, 2, LATER_PACKET_FRAMES)  # growing, so that playback never overtakes generation early
+PACKET_RAMP = (
+    FIRST_PACKET_FRAMES,
+    2,
+    LATER_PACKET_FRAMES,
+)  # growing, so that playback never overtakes generation early
 
 
 def packet_frames(sequence: int) -> int:

@@ -167,7 +167,9 @@ class Synthesizer:
         try:
             self._prepare()
         except Exception as error:  # noqa: BLE001  # whatever it is, the caller of start() must hear of it
-            self._failure = error if isinstance(error, EngineError) else EngineError(f"the engine cannot start: {error}")
+            self._failure = (
+                error if isinstance(error, EngineError) else EngineError(f"the engine cannot start: {error}")
+            )
             self._failure.__cause__ = None if self._failure is error else error
             self._state = EngineState.FAILED
             self._started.set()
@@ -245,9 +247,7 @@ class Synthesizer:
     def _admit(self, ticket: Ticket) -> None:
         """Prefill one newcomer; its failure is its own."""
         request = ticket.request
-        row = self._scheduler.admit(
-            ticket, max_frames=request.max_frames, has_room=lambda: ticket.stream.has_room
-        )
+        row = self._scheduler.admit(ticket, max_frames=request.max_frames, has_room=lambda: ticket.stream.has_room)
         ticket.prefill_started = now()
         try:
             self._runner.prefill(row, ticket.plan, seed=request.seed, sampling=request.sampling)
@@ -343,4 +343,3 @@ class Synthesizer:
         with self._wake:
             self._live.pop(ticket.request.request_id, None)
             self._wake.notify_all()
-

@@ -34,7 +34,11 @@ class TextTokenizer:
         vocab_path, merges_path = directory / "vocab.json", directory / "merges.txt"
         try:
             vocab = json.loads(vocab_path.read_bytes())
-            merges = [_pair(line) for line in merges_path.read_text("utf-8").split("\n") if line and not line.startswith("#version")]
+            merges = [
+                _pair(line)
+                for line in merges_path.read_text("utf-8").split("\n")
+                if line and not line.startswith("#version")
+            ]
             model = models.BPE(vocab=vocab, merges=merges)
         except FileNotFoundError as error:
             raise ModelError(f"{error.filename} is missing; give a complete model directory with --model") from error
