@@ -1,1 +1,1 @@
-"""HTTP server of the engine: the wire contract over ASGI. Import what you need from the modules; this file holds no code."""
+"""HTTP server of the engine: the wire contract over ASGI. Import from the modules; this file holds no code."""

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from engine.server import small
 from engine.server.door import Door
 from engine.server.exchange import ACCOUNT_KEY
+from engine.server.openai_speech import OpenAISpeechEndpoint
 from engine.server.problems import Problem
 from engine.server.service import Service
 from engine.server.settings import names
@@ -23,9 +24,12 @@ from engine.server.speech import SpeechEndpoint
 def build_app(service: Service) -> ASGIApp:
     """The application of one server."""
     settings = service.settings
+    openai = OpenAISpeechEndpoint(service)
     routes: list[BaseRoute] = [
         *small.routes(service),
         Route("/v1/voice-design/speech", SpeechEndpoint(service), methods=["POST"]),
+        Route("/v1/audio/speech", openai, methods=["POST"]),
+        Route("/v1/models", openai.models, methods=["GET"]),
     ]
     middleware = [
         Middleware(Door, metrics=service.metrics, settings=settings),

@@ -30,7 +30,7 @@ from engine.contract import (
 from engine.errors import RequestError
 from engine.server.problems import Problem, from_engine
 
-VISIBLE = r"[^\s\x00]"  # at least one character that is neither space nor NUL
+TEXT_PATTERN = r"^[^\x00]*[^\s\x00][^\x00]*$"  # no NUL, and at least one character that is not space
 _LANGUAGE = "^(" + "|".join("".join(f"[{c.upper()}{c}]" for c in name) for name in LANGUAGES) + ")$"
 
 CODES: Mapping[str, str] = {
@@ -69,8 +69,25 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
 
+_GREEDY_ALONE: dict[str, Any] = {
+    "if": {"required": ["strategy"], "properties": {"strategy": {"const": "greedy"}}},
+    "then": {"properties": dict.fromkeys(("temperature", "top_p", "top_k"), False)},
+}
+_FORMS_AGREE: dict[str, Any] = {
+    "if": {"required": ["stream", "output_format"]},
+    "then": {
+        "oneOf": [
+            {"properties": {"stream": {"const": True}, "output_format": {"const": "pcm_s16le"}}},
+            {"properties": {"stream": {"const": False}, "output_format": {"const": "wav"}}},
+        ]
+    },
+}
+
+
 class PredictorBody(Body):
     """Sampling of the fifteen further codebooks."""
+
+    model_config = ConfigDict(json_schema_extra=_GREEDY_ALONE)
 
     strategy: Strategy = "sample"
     temperature: Temperature = 0.9
@@ -80,6 +97,8 @@ class PredictorBody(Body):
 
 class SamplingBody(Body):
     """Sampling of the first codebook, with the predictor's own inside."""
+
+    model_config = ConfigDict(json_schema_extra=_GREEDY_ALONE)
 
     strategy: Strategy = "sample"
     temperature: Temperature = 0.9
@@ -102,29 +121,34 @@ def random_seed() -> int:
     return secrets.randbelow(MAX_SEED + 1)
 
 
+def language_field() -> Any:
+    """The language of a body: any letter case, `auto` when absent."""
+    return Field(default=AUTO, description="Case-insensitive language name.", json_schema_extra={"pattern": _LANGUAGE})
+
+
 class SpeechBody(Body):
     """Body of POST /v1/voice-design/speech."""
+
+    model_config = ConfigDict(json_schema_extra=_FORMS_AGREE)
 
     text: str = Field(
         max_length=MAX_TEXT_BYTES,
         description="What to say: not empty after trimming, no NUL, bounded in UTF-8 bytes (see /v1/capabilities).",
-        json_schema_extra={"pattern": VISIBLE},
+        json_schema_extra={"pattern": TEXT_PATTERN},
     )
     voice_description: str = Field(
         max_length=MAX_VOICE_DESCRIPTION_BYTES,
         description="Who says it, in words. Never a voice's name or a recording.",
-        json_schema_extra={"pattern": VISIBLE},
+        json_schema_extra={"pattern": TEXT_PATTERN},
     )
-    language: str = Field(
-        default=AUTO, description="Case-insensitive language name.", json_schema_extra={"pattern": _LANGUAGE}
-    )
+    language: str = language_field()
     seed: Annotated[Integer, Field(ge=0, le=MAX_SEED)] = Field(
         default_factory=random_seed, description="Random when absent; echoed in x-qwen3-seed and in the start part."
     )
     max_duration_seconds: float = Field(
         default_factory=lambda: DEFAULT_DURATION_SECONDS,
         ge=MIN_DURATION_SECONDS,
-        description="Ceiling in seconds, 12.5 codec frames each. When absent: 120 or the server's maximum, if that is less.",
+        description="Ceiling in seconds of 12.5 codec frames. When absent: 120, or the server's maximum if less.",
     )
     sampling: SamplingBody = Field(default_factory=SamplingBody)
     stream: bool = Field(
@@ -163,6 +187,20 @@ class Bounds:
     max_voice_description_bytes: int
     max_duration_seconds: float
 
+    def duration(self, asked: float | None) -> float:
+        """The ceiling of a request in seconds; `asked` is None where the client named none.
+
+        Raises:
+            Problem: `invalid_max_duration`.
+        """
+        longest = self.max_duration_seconds
+        if asked is None:
+            return min(DEFAULT_DURATION_SECONDS, longest)
+        if asked > longest:
+            detail = f"max_duration_seconds must be within {MIN_DURATION_SECONDS:g} and {longest:g}"
+            raise Problem("invalid_max_duration", detail)
+        return asked
+
 
 def validate(model: type[Model], document: Mapping[str, Any]) -> Model:
     """Check a parsed body against its model.
@@ -188,21 +226,13 @@ def speech_request(body: SpeechBody, request_id: UUID, bounds: Bounds) -> Speech
     Raises:
         Problem: with the code of the field that breaks a rule.
     """
-    longest = bounds.max_duration_seconds
-    seconds = body.max_duration_seconds
-    if "max_duration_seconds" not in body.model_fields_set:
-        seconds = min(seconds, longest)
-    if seconds > longest:
-        raise Problem(
-            "invalid_max_duration", f"max_duration_seconds must be within {MIN_DURATION_SECONDS} and {longest:g}"
-        )
     return build_request(
         bounds,
         request_id=request_id,
         text=body.text,
         voice_description=body.voice_description,
         seed=body.seed,
-        seconds=seconds,
+        seconds=bounds.duration(body.max_duration_seconds if "max_duration_seconds" in body.model_fields_set else None),
         language=body.language.lower(),
         sampling=body.sampling,
     )

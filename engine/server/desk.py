@@ -1,8 +1,8 @@
 """Admission: who holds a slot, under which id, and until when.
 
-A slot is taken before the engine is asked and comes back once the engine has ended the request. A request that the engine
-does not end leaves a tombstone: its slot and id stay taken, and the server stops admitting. Calls into the engine may block
-on its locks, so they run in threads; cancellations have threads of their own and never wait behind submissions.
+A slot is taken before the engine is asked and comes back once the engine has ended the request. A request that the
+engine does not end leaves a tombstone, and the server stops admitting. Calls into the engine may block on its locks, so
+they run in threads; cancellations have threads of their own and never wait behind submissions.
 """
 
 from __future__ import annotations

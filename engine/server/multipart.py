@@ -1,6 +1,6 @@
 """The progressive answer: `multipart/mixed` parts with CRLF line ends, a Content-Type and a Content-Length each.
 
-A part ends with its CRLF in the same write, so a reader needs no look-ahead. Not covered: pacing and sending (`outlet`).
+A part ends with its CRLF in the same write, so a reader needs no look-ahead. Not covered: sending (`outlet`).
 """
 
 from __future__ import annotations

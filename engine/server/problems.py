@@ -1,7 +1,7 @@
 """Refusals on the wire: `application/problem+json` (RFC 9457), one code an entry.
 
 Codes and statuses are the wire contract's; the last group is ours, for faults below the contract.
-Each document also carries the OpenAI error object as an extension member, so that its official client reads the same answer.
+Each document also carries the OpenAI error object as an extension member, so that its client reads the same answer.
 """
 
 from __future__ import annotations
@@ -97,11 +97,17 @@ def document(code: str, detail: str, request_id: str | None) -> dict[str, Any]:
         "status": kind.status,
         "code": code,
         "detail": detail,
-        "error": {"message": detail, "type": _openai_type(kind.status), "param": None, "code": code},
+        "error": openai_error(code, detail),
     }
     if request_id is not None:
         found["request_id"] = request_id
     return found
+
+
+def openai_error(code: str, detail: str) -> dict[str, Any]:
+    """The error object of the OpenAI API."""
+    status = KINDS[code].status if code in KINDS else 500
+    return {"message": detail, "type": _openai_type(status), "param": None, "code": code}
 
 
 def from_engine(error: RequestError) -> Problem:

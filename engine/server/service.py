@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from engine.contract import SpeechEngine
 from engine.server.backend import Backend
@@ -21,6 +22,7 @@ class Service:
     backend: Backend
     desk: Desk
     metrics: Metrics
+    created: int = field(default_factory=lambda: int(time.time()))  # Unix seconds
 
 
 def build(settings: ServerSettings, make_engine: Callable[[], SpeechEngine]) -> Service:

@@ -1,7 +1,7 @@
 """One admitted request, from submission until the engine has ended it.
 
-A session is cancelled by its first cause only, and lives on until the engine's last event (retirement). Where that event
-does not come in time the session is lost: its owner keeps a tombstone for the slot. Not covered: admission (`desk`).
+A session is cancelled by its first cause only, and lives on until the engine's last event (retirement). Where that
+event does not come in time the session is lost: its owner keeps a tombstone. Not covered: admission (`desk`).
 """
 
 from __future__ import annotations

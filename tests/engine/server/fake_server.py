@@ -1,4 +1,4 @@
-"""Entry of the server with the fake engine, for tests that need a real process: `python -m tests.engine.server.fake_server`."""
+"""The server with the fake engine as a real process: `python -m tests.engine.server.fake_server`."""
 
 from __future__ import annotations
 

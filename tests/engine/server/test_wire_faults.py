@@ -142,7 +142,8 @@ def chunked(body: bytes, size: int) -> bytes:
 
 
 CHUNKED_HEAD = (
-    f"POST {SPEECH} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    b"POST /v1/voice-design/speech HTTP/1.1\r\nHost: a\r\n"
+    b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
 
 
