@@ -1,7 +1,8 @@
 """The metric table: which numbers a summary holds, each with its derivation.
 
-It is a pure function of the run's plan and the policy's languages, so that a verifier knows which numbers must be there
-and a number that was left out is found. What could not be measured stays in the table, with null and a reason.
+It is a pure function of the run's plan and the policy's languages, so that a verifier knows which numbers must be
+there and a number that was left out is found. Ids begin with the profile's name in lower case, or with `run.` where a
+number is about the run as a whole. What could not be measured stays in the table, with null and a reason.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def _of_window(name: str, window: Mapping[str, str]) -> Iterator[Metric]:
 def _of_natural_ends(languages: Sequence[str]) -> Iterator[Metric]:
     def metric(key: str, title: str, unit: str, field: str, estimator: str, **where: str) -> Metric:
         derivation = Derivation(file=ALL_SAMPLES, field=field, estimator=estimator, where={"phase": "measure", **where})
-        return Metric(id=f"eos.{key}", title=title, unit=unit, derivation=derivation)
+        return Metric(id=f"run.ends.{key}", title=title, unit=unit, derivation=derivation)
 
     yield metric("requests", "measured requests of all profiles", "count", "request_id", "count")
     yield metric("natural", "ended naturally", "count", "natural", "sum")
@@ -119,7 +120,7 @@ def _of_audio() -> Iterator[Metric]:
         ("clipped.worst", "largest share of samples at full scale", "share", "clipped_fraction", "max"),
     ):
         derivation = Derivation(file=ALL_AUDIO, field=field, estimator=estimator)
-        yield Metric(id=f"audio.{key}", title=title, unit=unit, derivation=derivation)
+        yield Metric(id=f"run.audio.{key}", title=title, unit=unit, derivation=derivation)
 
 
 def _of_machine() -> Iterator[Metric]:
@@ -131,11 +132,11 @@ def _of_machine() -> Iterator[Metric]:
         ("gpu.power.peak", "peak power of an accelerator", "W", "gpu_power_w", "max"),
     ):
         derivation = Derivation(file=paths.TELEMETRY, field=field, estimator=estimator)
-        yield Metric(id=f"machine.{key}", title=title, unit=unit, derivation=derivation)
+        yield Metric(id=f"run.{key}", title=title, unit=unit, derivation=derivation)
 
 
 def _of_gates() -> Iterator[Metric]:
     for outcome in Outcome:
         derivation = Derivation(file=paths.GATES, field="id", estimator="count", where={"outcome": outcome.value})
         title = f"gates that read {outcome.value}"
-        yield Metric(id=f"gates.{outcome.value}", title=title, unit="count", derivation=derivation)
+        yield Metric(id=f"run.gates.{outcome.value}", title=title, unit="count", derivation=derivation)

@@ -1,7 +1,7 @@
 """One schema a document, one validator for all of them.
 
-Two holes of the ordinary validator are closed here: `format` is checked (it is ignored by default), and a number must be
-finite (NaN passes every bound, because it compares false). An integer is an integer: `1.0` and `true` are none.
+Two holes of the ordinary validator are closed here: `format` is checked (it is ignored by default), and a number must
+be finite (NaN passes every bound, because it compares false). An integer is an integer: `1.0` and `true` are none.
 `strictjson` refuses NaN in files already; this also holds for documents that never were a file.
 """
 
@@ -19,21 +19,18 @@ from uuid import UUID
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.validators import extend
-from referencing import Registry, Resource
+from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 from qualification import strictjson
 from qualification.errors import SchemaError
-from qualification.paths import schema_directory
+from qualification.schema_files import document_schema, names, urn
 from qualification.schema_leaf import leaf_accepts
+
+__all__ = ["document_schema", "load", "name_of", "names", "urn", "validate", "validator_for"]
 
 _URN = re.compile(r"urn:assay:schema:([a-z-]+):v1")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
-
-
-def urn(name: str) -> str:
-    """The `$id` of a schema, which is also the `schema` field of its documents."""
-    return f"urn:assay:schema:{name}:v1"
 
 
 def name_of(document: Any, source: str) -> str:
@@ -73,27 +70,6 @@ def load(name: str, path: Path) -> Any:
     return document
 
 
-def names() -> tuple[str, ...]:
-    """Names of all schemas, sorted."""
-    return tuple(sorted(path.name.removesuffix(".schema.json") for path in schema_directory().glob("*.schema.json")))
-
-
-@cache
-def document_schema(name: str) -> Any:
-    """The schema itself.
-
-    Raises:
-        SchemaError: where no such schema ships with the package, or its `$id` is another's.
-    """
-    path = schema_directory() / f"{name}.schema.json"
-    if not path.is_file():
-        raise SchemaError(f"no schema {name!r} in {path.parent}; known: {', '.join(names())}")
-    schema = strictjson.load(path)
-    if schema.get("$id") != urn(name):
-        raise SchemaError(f"{path.name}: $id is {schema.get('$id')!r}, expected {urn(name)!r}")
-    return schema
-
-
 @cache
 def validator_for(name: str) -> Draft202012Validator:
     """The compiled validator of a schema, with formats and finite numbers checked."""
@@ -101,16 +77,11 @@ def validator_for(name: str) -> Draft202012Validator:
     return validator
 
 
-def _retrieve(uri: str) -> Resource[Any]:
-    match = _URN.fullmatch(uri)
-    if match is None:
-        raise SchemaError(f"schema reference {uri!r} leaves the package; schemas are never fetched")
-    return DRAFT202012.create_resource(document_schema(match[1]))
-
-
 @cache
 def _registry() -> Registry[Any]:
-    return Registry(retrieve=_retrieve)  # type: ignore[call-arg]  # attrs field with a private alias
+    """All schemas, crawled once; a reference to anything else fails, because nothing is ever fetched."""
+    resources = [(urn(name), DRAFT202012.create_resource(document_schema(name))) for name in names()]
+    return Registry().with_resources(resources).crawl()
 
 
 def _is_integer(_: Any, value: object) -> bool:
