@@ -31,6 +31,7 @@ ARG LICENCES
 ARG MODEL_DIGEST
 ARG MODEL_ID
 ARG MODEL_REVISION
+ARG MODEL_WEIGHTS
 ARG REVISION
 ARG SOURCE
 ARG TIER
@@ -55,6 +56,7 @@ LABEL org.opencontainers.image.source=${SOURCE} \
       assay.model.id=${MODEL_ID} \
       assay.model.revision=${MODEL_REVISION} \
       assay.model.digest=${MODEL_DIGEST} \
+      assay.model.weights=${MODEL_WEIGHTS} \
       assay.tier=${TIER} \
       assay.variant=${VARIANT}
 USER 10001:10001

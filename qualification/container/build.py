@@ -17,7 +17,6 @@ import docker
 
 from qualification.container import context, image_archive, oci, oci_store
 from qualification.container.faults import ContainerFault, FaultCode
-from qualification.container.layer import Layer
 from qualification.container.reference import ImageReference
 
 _MARKED = (FaultCode.BASE_BY_TAG, FaultCode.WEIGHTS_DIFFER, FaultCode.WHEEL_HASH_DIFFERS, FaultCode.LOCK_INCOMPLETE, FaultCode.IMAGE_MALFORMED)
@@ -30,14 +29,14 @@ class BuildOrder:
     """What to build.
 
     Attributes:
-        base: where the engine finds the base; `base_layers` are its layers, lowest first.
+        base: where the engine finds the base; `base_layers` are its layers' diff ids, lowest first.
         arguments: the Dockerfile's build arguments besides BASE and SOURCE_DATE_EPOCH.
         epoch: seconds; the one time in the image.
         fresh: use no cached step.
     """
 
     base: ImageReference
-    base_layers: tuple[Layer, ...]
+    base_layers: tuple[str, ...]
     context: context.Context
     arguments: Mapping[str, str]
     epoch: int

@@ -43,23 +43,26 @@ def unpack(archive: Path, directory: Path) -> SavedImage:
     return SavedImage(config=config, layers=layers)
 
 
-def normalised(saved: SavedImage, base: Sequence[layer.Layer], directory: Path, *, epoch: int) -> oci.Image:
-    """The deterministic image: `base` first, then each later layer rewritten. Labels become annotations.
+def normalised(saved: SavedImage, base: Sequence[str], directory: Path, *, epoch: int) -> oci.Image:
+    """The deterministic image: the layers whose diff ids are `base` as they are, then each later layer rewritten.
+
+    Labels become annotations.
 
     Raises:
         ContainerFault: `image_malformed` where the image does not start with the base's layers.
     """
-    found = saved.config["rootfs"]["diff_ids"]
-    if found[: len(base)] != [item.digest for item in base]:
+    if tuple(saved.config["rootfs"]["diff_ids"][: len(base)]) != tuple(base):
         raise ContainerFault(FaultCode.IMAGE_MALFORMED, "the image does not start with the layers of its base; build it from the named base")
     steps = [step.get("created_by", "") for step in saved.config["history"] if not step.get("empty_layer")]
-    layers, kept = list(base), ["base"] * len(base)
-    for number, (path, step) in enumerate(zip(saved.layers, steps, strict=True)):
-        if number >= len(base):
-            rewritten = layer.normalise(path, directory / f"{number}.tar", epoch=epoch)
-            if rewritten is not None:
-                layers.append(rewritten)
-                kept.append(_step(step))
+    layers = [layer.measured(path) for path in saved.layers[: len(base)]]
+    if [item.digest for item in layers] != list(base):
+        raise ContainerFault(FaultCode.IMAGE_MALFORMED, "the engine saved other bytes for the base's layers than it names; build again")
+    kept = ["base"] * len(base)
+    for number, (path, step) in list(enumerate(zip(saved.layers, steps, strict=True)))[len(base) :]:
+        rewritten = layer.normalise(path, directory / f"{number}.tar", epoch=epoch)
+        if rewritten is not None:
+            layers.append(rewritten)
+            kept.append(_step(step))
     labels = saved.config["config"].get("Labels") or {}
     return oci.assemble(layers=layers, source=saved.config, annotations=labels, epoch=epoch, steps=kept)
 

@@ -54,7 +54,7 @@ def start(container: Container, settings: RunSettings, *, limit: float = READY_L
         if base and ready == 200:
             return base, {"ready_s": changes[-1]["at_s"], "changes": changes, "polls": polls, "early_request": refused}
         if base and live == 200 and refused is None:
-            refused = {"at_s": round(elapsed, 4), "status": wire.speak(base, timeout=5.0).status}
+            refused = {"at_s": round(elapsed, 4), "status": wire.speak(base, timeout=5.0).status, "ready_after": _health(base)[1]}
         if not _runs(container):
             raise ContainerFault(FaultCode.DIED_ON_START, f"the container ended with status {_exit_code(container)} after {elapsed:.1f} s; its last lines: {log_tail(container)}")
         time.sleep(_POLL_SECONDS)

@@ -24,6 +24,7 @@ from typing import IO, Any
 import docker
 from docker.models.containers import Container
 
+from qualification import schema
 from qualification.container import hardening, inside, life, oci_store, publish, wire
 from qualification.container.digests import DigestChain, follow
 from qualification.container.docker_engine import docker_engine, facts, reason
@@ -35,6 +36,7 @@ from qualification.container.registry import loopback_registry
 from qualification.container.registry_client import RegistryClient
 
 REPOSITORY = "assay/engine"
+REPORT = "image-build.json"
 WRITE_WATCH_SECONDS = 5.0
 _GRACE_SECONDS = 35
 
@@ -80,6 +82,7 @@ def container_subject(order: ContainerOrder, record: ContainerRecord) -> Iterato
     try:
         with docker_engine() as client:
             record.engine = facts(client).to_json()
+            record.build = _build_report(order)
             with _cleaned(client, record), ExitStack() as stack:
                 reference, expected = _place(order, stack)
                 chain = _chain(reference, record)
@@ -92,11 +95,17 @@ def container_subject(order: ContainerOrder, record: ContainerRecord) -> Iterato
         raise
 
 
+def _build_report(order: ContainerOrder) -> dict[str, Any] | None:
+    """The report that lies beside our own layout; None for somebody else's image."""
+    path = order.layout.parent / REPORT if order.layout is not None and order.image is None else None
+    return schema.load("image-build", path) if path is not None and path.is_file() else None
+
+
 def _place(order: ContainerOrder, stack: ExitStack) -> tuple[ImageReference, str | None]:
     """The reference to pull, and the configuration digest that must come back where the image is ours."""
     if order.image is not None:
         return parse(order.image), None
-    if order.layout is None:
+    if order.layout is None or not (order.layout / "index.json").is_file():
         raise ContainerFault(FaultCode.IMAGE_MALFORMED, "no image was named and none was built; run `nox -s image` or give --image")
     image = oci_store.load(order.layout)
     registry = order.registry or stack.enter_context(loopback_registry())

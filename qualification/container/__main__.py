@@ -1,0 +1,116 @@
+"""`python -m qualification.container`: lock, build and drill images. Exit codes are those of `qualification.errors`.
+
+    lock    resolve the requirement files under locks/ again
+    base    make the base image where no registry is reachable
+    image   build an image with its report, bill of materials and provenance
+    drill   run an image hardened, without measuring, and print its record
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from qualification import strictjson
+from qualification.container import base, lock
+from qualification.container.faults import ContainerFault
+from qualification.container.image import LAYOUT, ImageOrder, make_image
+from qualification.container.record import ContainerRecord
+from qualification.container.subject import ContainerOrder, container_subject
+from qualification.errors import QualificationError
+from qualification.paths import PINS, data_file
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+OUTPUT = CHECKOUT / "build" / "container"
+RUN_ID = "container-drill"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; the only place that turns errors into exit codes."""
+    arguments = _parser().parse_args(argv)
+    arguments.output = arguments.output or OUTPUT / arguments.variant
+    try:
+        return _COMMANDS[arguments.command](arguments)
+    except QualificationError as error:
+        name = f"{error.code}: " if isinstance(error, ContainerFault) else ""
+        print(f"error: {name}{error}", file=sys.stderr)
+        return error.exit_code
+
+
+def _lock(arguments: argparse.Namespace) -> int:
+    for target, requirements, public in (
+        ("runtime-cpu.txt", "runtime.in", False),
+        ("runtime-cuda.txt", "runtime.in", True),
+        ("build.txt", "build.in", False),
+    ):
+        lines = (arguments.locks / requirements).read_text(encoding="utf-8").splitlines()
+        wanted = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+        (arguments.locks / target).write_text(lock.resolve(wanted, public_torch=public), encoding="utf-8")
+        print(f"{target}: {len(lock.read(arguments.locks / target))} wheels")
+    return 0
+
+
+def _base(arguments: argparse.Namespace) -> int:
+    image = base.make_base(arguments.output.parent / "base", base.load_plan())
+    print(json.dumps(image.digests, sort_keys=True))
+    return 0
+
+
+def _image(arguments: argparse.Namespace) -> int:
+    report = make_image(
+        ImageOrder(
+            checkout=CHECKOUT,
+            output=arguments.output,
+            variant=arguments.variant,
+            model=arguments.model,
+            pins=arguments.pins,
+            engine=arguments.engine,
+            locks=arguments.locks,
+            wheels=arguments.wheelhouse,
+            repository=arguments.source,
+            base=arguments.base,
+            builds=2 if arguments.twice else 1,
+            clean=arguments.clean,
+        )
+    )
+    print(json.dumps({name: report[name] for name in ("digests", "tier", "variant", "reproduction")}, sort_keys=True))
+    return 0 if report["reproduction"]["equal"] is not False else 1
+
+
+def _drill(arguments: argparse.Namespace) -> int:
+    record = ContainerRecord()
+    layout = None if arguments.image else arguments.output / LAYOUT
+    try:
+        with container_subject(ContainerOrder(image=arguments.image, layout=layout, registry=arguments.registry), record):
+            pass
+    finally:
+        sys.stdout.buffer.write(strictjson.dumps(record.document(RUN_ID)))
+    return 0
+
+
+_COMMANDS = {"lock": _lock, "base": _base, "image": _image, "drill": _drill}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m qualification.container", description="Lock, build and drill images.", allow_abbrev=False)
+    parser.add_argument("command", choices=sorted(_COMMANDS))
+    parser.add_argument("--variant", default="cpu", choices=("cpu", "cuda"), help="which lock, and so which build of torch")
+    parser.add_argument("--output", type=Path, help="directory of the image (default: build/container/VARIANT)")
+    parser.add_argument("--base", metavar="NAME@DIGEST", help="take a base from a registry instead of making one")
+    parser.add_argument("--image", metavar="NAME@DIGEST", help="drill somebody else's image")
+    parser.add_argument("--registry", metavar="HOST:PORT", help="push to this registry instead of starting one")
+    parser.add_argument("--model", type=Path, default=CHECKOUT / "engine" / "reference_model", help="model directory (default: the embedded model)")
+    parser.add_argument("--pins", type=Path, default=data_file(PINS), help="hashes of the known models")
+    parser.add_argument("--engine", type=Path, default=CHECKOUT / "engine", help="the package that serves")
+    parser.add_argument("--locks", type=Path, default=CHECKOUT / "locks", help="directory of the locks")
+    parser.add_argument("--wheelhouse", type=Path, default=CHECKOUT / "wheelhouse", help="directory of wheels, filled where it lacks some")
+    parser.add_argument("--source", default="urn:assay:source", help="where the source is published, for the labels")
+    parser.add_argument("--twice", action="store_true", help="build twice and compare")
+    parser.add_argument("--clean", action="store_true", help="refuse a tree with changes")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
