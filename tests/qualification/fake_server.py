@@ -430,7 +430,7 @@ async def _main(options: argparse.Namespace) -> None:
         fault=options.fault, slots=options.slots, die_after=options.die_after, frame_seconds=options.frame_seconds
     )
     stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, (lambda: None) if options.stubborn else stop.set)
     async with FakeServer(behaviour) as server:
         print(json.dumps({"event": "listening", "host": "127.0.0.1", "port": server.port}), flush=True)
         await stop.wait()
@@ -441,5 +441,6 @@ if __name__ == "__main__":
     parser.add_argument("--fault")
     parser.add_argument("--slots", type=int, default=8)
     parser.add_argument("--die-after", type=int)
+    parser.add_argument("--stubborn", action="store_true", help="ignore SIGTERM")
     parser.add_argument("--frame-seconds", type=float, default=0.0)
     asyncio.run(_main(parser.parse_known_args()[0]))

@@ -1,0 +1,97 @@
+"""The plan as data: what it asks for, and how a profile walks its entries and seeds."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qualification import schema
+from qualification.bench.profiles import Plan, load_plan
+from qualification.errors import InputError
+from qualification.paths import data_file
+from qualification.policy import load_policy
+from qualification.workload import Kind, load_workload
+
+WORKLOAD = load_workload()
+
+
+@pytest.fixture(params=["reference", "release", "shape"])
+def tier(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def plan(tier: str, path: Path | None = None) -> Plan:
+    return load_plan(tier, WORKLOAD, path)
+
+
+def test_every_profile_meets_the_counts_of_its_tier(tier: str) -> None:
+    counts = load_policy().rules_for(tier).counts
+    for profile in plan(tier).profiles:
+        if profile.name.startswith("B"):
+            assert profile.requests_per_round * profile.rounds >= max(60, counts.successes_per_profile)
+            assert profile.minimum_seconds * profile.rounds >= counts.seconds_per_profile
+            assert profile.warmup_requests >= counts.warmup_for(profile.concurrency)
+
+
+@pytest.mark.parametrize(("tier", "draws"), [("reference", 120), ("release", 598)])
+def test_the_eos_profile_covers_24_languages_with_distinct_draws(tier: str, draws: int) -> None:
+    eos = next(profile for profile in plan(tier).profiles if profile.name == "EOS")
+    items = [eos.item(WORKLOAD, turn=0, index=index) for index in eos.indices()]
+    assert len({item.entry.language for item in items}) == 24
+    assert len({(item.entry.id, item.seed) for item in items}) == len(items) >= draws
+
+
+def test_the_reference_plan_repeats_requests_alone() -> None:
+    alone = next(profile for profile in plan("reference").profiles if profile.concurrency == 1)
+    items = [alone.item(WORKLOAD, turn=0, index=index) for index in alone.indices()]
+    assert len({(item.entry.id, item.seed) for item in items}) < len(items)
+
+
+def test_the_resolved_profiles_are_what_run_json_takes(tier: str) -> None:
+    properties = schema.document_schema("run")["properties"]["profiles"]["items"]["properties"]
+    for profile in plan(tier).profiles:
+        assert profile.to_json().keys() == properties.keys()
+
+
+def test_seeds_rotate_over_walks_and_rounds() -> None:
+    eos = next(profile for profile in plan("reference").profiles if profile.name == "EOS")
+    entry = WORKLOAD.of_kind(Kind.COVERAGE)[1]
+    assert [eos.item(WORKLOAD, turn=0, index=1 + 24 * walk).seed for walk in range(3)] == list(entry.seeds[:3])
+    assert eos.item(WORKLOAD, turn=1, index=1).seed == entry.seeds[5]
+
+
+def test_a_duration_profile_goes_on() -> None:
+    b1 = next(profile for profile in plan("release").profiles if profile.name == "B1")
+    assert len(list(islice(b1.indices(), 1_000))) == 1_000
+
+
+def test_unverified_runs_the_plan_of_reference() -> None:
+    assert plan("unverified") == plan("reference")
+
+
+def changed(tmp_path: Path, change: Any) -> Path:
+    document = json.loads(data_file("plan.json").read_bytes())
+    change(document["tiers"]["reference"])
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda tier: tier["profiles"][0].update(entries=["nothing-*"]), "nothing-"),
+        (lambda tier: tier["profiles"][0].update(rate_per_second=3), "rate_per_second"),
+        (lambda tier: tier["profiles"][0].update(load="poisson"), "rate_per_second"),
+        (lambda tier: tier["profiles"][0].update(concurrency=0), "concurrency"),
+        (lambda tier: tier["parameters"].update(telemetry_interval_ms=500), "telemetry_interval_ms"),
+        (lambda tier: tier["profiles"][0].update(extra=1), "extra"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_refused(tmp_path: Path, change: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        plan("reference", changed(tmp_path, change))
