@@ -2,7 +2,7 @@
 
 1. The statement is there; without one the bundle is unsigned, which a policy or a given key turns into a refusal.
 2. The envelope is strict, of its schema, and its payload canonical base64.
-3. At least one given key has signed it; the envelope's own key ids are not believed, and no key is read from the bundle.
+3. At least one given key has signed it; the envelope's key ids are not believed, no key is read from the bundle.
 4. The payload is exactly the statement that the files amount to: every file, the manifest, run, tier, verdict, policy.
 """
 

@@ -6,7 +6,7 @@
 4. A successful stream ends with its one final packet; no other packet is final.
 5. The samples of a request are the sum of its packets'.
 6. The outcome fits the HTTP status, the audio and the end part: a failure cannot be called a success by one word.
-7. The server echoed the seed; its own account fits (frames, samples, packets) and takes no longer than the client waited.
+7. The server echoed the seed; its own account (frames, samples, packets) fits and is no longer than the client waited.
 8. No more frames than the ceiling that was sent.
 9. The audio hash is no placeholder; distinct (text, description, seed) have distinct audio.
 """

@@ -2,11 +2,12 @@
 
 1. Each round of each profile has one measured phase (and one warm-up phase where it was warmed up), no other round has.
 2. A phase covers all its requests and counts them.
-3. A measured phase is at least as long as its longest request, and long enough for all of them at that concurrency.
+3. A phase is at least as long as its longest request, and long enough for all of them at that concurrency.
 4. Phases are in order; their two clocks agree; all lie between the start and the end of the run.
-5. Where a process was qualified there is telemetry, its samples are in order, and they cover each measured phase: gaps over
-   200 ms make up at most 1 % of it and none exceeds 1 s. A smaller gap over 200 ms is a note, because a busy machine is late.
-6. Memory is that of a process that holds the model: never under 8 MiB, and at its peak at least half the size of the weights.
+5. Where a process was qualified there is telemetry, its samples are in order, and they cover each measured phase: gaps
+   over 200 ms make up at most 1 % of it and none exceeds 1 s; less than that is a note, because a busy machine is late.
+6. From first to last sample the subject used no more processor time than the machine has.
+7. Memory is that of a process that holds the model: never under 8 MiB, and at its peak at least half the weights' size.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ CLOCK_SLACK: Final = timedelta(seconds=2)
 
 
 def check(evidence: EvidenceView) -> Iterator[Finding]:
-    """Findings of the six steps."""
+    """Findings of the seven steps."""
     for code, detail in (*_rounds(evidence), *_clocks(evidence)):
         yield Finding(code=code, file=paths.PHASES, detail=detail)
     yield from _telemetry(evidence)
@@ -101,6 +102,7 @@ def _telemetry(evidence: EvidenceView) -> Iterator[Finding]:
     for phase in evidence.phases:
         if phase["kind"] == "measure":
             yield from _coverage(phase, [sample.at_ns for sample in samples])
+    yield from _processors(samples, evidence)
     yield from _memory(samples, evidence)
 
 
@@ -120,8 +122,16 @@ def _coverage(phase: Phase, moments: Sequence[int]) -> Iterator[Finding]:
     yield Finding(code=code, file=paths.TELEMETRY, detail=where, refuses=heavy)
 
 
+def _processors(samples: Sequence[TelemetrySample], evidence: EvidenceView) -> Iterator[Finding]:
+    cpus = evidence.document(paths.ENVIRONMENT)["machine"]["cpus"]
+    spent, passed = samples[-1].cpu_ns - samples[0].cpu_ns, samples[-1].at_ns - samples[0].at_ns
+    if spent > cpus * (passed + SPACING_NS):  # 6
+        detail = f"{spent / 1e9:.1f} s of processor time in {passed / 1e9:.1f} s on {cpus} processors"
+        yield Finding(code="telemetry.cpu", file=paths.TELEMETRY, detail=detail)
+
+
 def _memory(samples: Sequence[TelemetrySample], evidence: EvidenceView) -> Iterator[Finding]:
-    if min(sample.rss_bytes for sample in samples) < LEAST_MEMORY:  # 6
+    if min(sample.rss_bytes for sample in samples) < LEAST_MEMORY:  # 7
         detail = "a sample under 8 MiB: no engine runs in so little"
         yield Finding(code="telemetry.memory", file=paths.TELEMETRY, detail=detail)
     files = evidence.document(paths.IDENTITY)["files"]

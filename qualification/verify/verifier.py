@@ -7,8 +7,8 @@
 5. recomputation   do gates, numbers and verdict follow from the raw files?
 6. plausibility    can the raw files be a record of what they say happened?
 
-Needs the standard library, jsonschema, cryptography and numpy; reads the bundle and nothing else; writes nothing. All six
-are asked even after a refusal, so that one fault does not hide another; a question that cannot be answered refuses.
+Needs the standard library, jsonschema, cryptography and numpy; reads the bundle and nothing else; writes nothing. All
+six are asked even after a refusal, so that one fault does not hide another; a question without an answer refuses.
 """
 
 from __future__ import annotations

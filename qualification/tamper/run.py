@@ -1,0 +1,120 @@
+"""Runs the corpus: one row a tamper, and over the files of the bundle one row a kind of accident.
+
+A tamper is caught if its own finding comes and the bundle is refused. The walk over all files asks the first question
+of the verifier alone (are exactly the sealed files there, unaltered?), because that question must catch every one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from qualification import manifest
+from qualification.evidence_view import EvidenceView
+from qualification.gates.table import GATES
+from qualification.tamper import bench, good
+from qualification.tamper.corpus import CORPUS, Tamper
+from qualification.verify import structure
+from qualification.verify.verifier import verify
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caught:
+    """What became of one tamper, or of one kind of accident over `cases` files."""
+
+    name: str
+    code: str
+    caught: bool
+    found: tuple[str, ...]
+    cases: int = 1
+
+
+def run_tamper(original: good.Good, tamper: Tamper, root: Path) -> Caught:
+    """Tamper with a copy at `root` and verify it."""
+    copy = bench.copy(original, root)
+    tamper.change(copy)
+    copy.seal(tamper.reseal)
+    if _content(copy.root) == _content(original.root):
+        raise ValueError(f"tamper {tamper.name!r} changed nothing; it shows nothing")
+    verification = verify(root, original.trust, GATES, _no_report)
+    found = tuple(sorted({finding.code for finding in verification.findings if finding.refuses}))
+    caught = tamper.code in found and verification.refused and verification.exit_code >= 10
+    return Caught(name=tamper.name, code=tamper.code, caught=caught, found=found)
+
+
+def run_all(original: good.Good, directory: Path) -> Iterator[Caught]:
+    """The good bundle itself, the corpus, and the accidents over every file."""
+    untouched = verify(original.root, original.trust, GATES)
+    codes = tuple(sorted({finding.code for finding in untouched.findings if finding.refuses}))
+    yield Caught(name="the good bundle, untouched", code="none", caught=untouched.exit_code == 0, found=codes)
+    for number, tamper in enumerate(CORPUS):
+        yield run_tamper(original, tamper, directory / f"t{number}")
+    for name, (code, accident) in ACCIDENTS.items():
+        yield _over_all_files(original, name, code, accident, directory)
+
+
+def _over_all_files(
+    original: good.Good, name: str, code: str, accident: Callable[[Path], None], directory: Path
+) -> Caught:
+    missed = []
+    paths = [path for path in EvidenceView(original.root).walked.files if path not in manifest.OUTSIDE]
+    for path in paths:
+        with TemporaryDirectory(dir=directory) as place:
+            copy = bench.copy(original, Path(place, "bundle"))
+            accident(copy.root / path)
+            codes = {finding.code for finding in structure.check(EvidenceView(copy.root)) if finding.refuses}
+        if code not in codes:
+            missed.append(path)
+    return Caught(name=f"each file {name}", code=code, caught=not missed, found=tuple(missed), cases=len(paths))
+
+
+def _content(root: Path) -> dict[str, bytes | str]:
+    """Every path below `root` with its bytes, or with the kind of thing that it is."""
+    places = sorted(root.rglob("*"))
+    return {
+        str(place.relative_to(root)): place.read_bytes() if place.is_file() and not place.is_symlink() else "irregular"
+        for place in places
+    }
+
+
+def _delete(place: Path) -> None:
+    place.unlink()
+
+
+def _add(place: Path) -> None:
+    place.with_name(f"{place.stem}-more{place.suffix}").write_bytes(place.read_bytes())
+
+
+def _rename(place: Path) -> None:
+    place.rename(place.with_name(f"{place.stem}-renamed{place.suffix}"))
+
+
+def _truncate(place: Path) -> None:
+    _rewrite(place, place.read_bytes()[:-1])
+
+
+def _flip(place: Path) -> None:
+    data = bytearray(place.read_bytes())
+    data[len(data) // 2] ^= 1
+    _rewrite(place, bytes(data))
+
+
+def _rewrite(place: Path, data: bytes) -> None:
+    place.unlink()
+    place.write_bytes(data)
+
+
+def _no_report(_: EvidenceView) -> str:
+    return ""
+
+
+ACCIDENTS: Final[Mapping[str, tuple[str, Callable[[Path], None]]]] = {
+    "deleted": ("file.missing", _delete),
+    "copied beside itself": ("file.extra", _add),
+    "renamed": ("file.missing", _rename),
+    "one byte short": ("file.size", _truncate),
+    "one bit flipped": ("file.digest", _flip),
+}
