@@ -29,7 +29,7 @@ def resolve_device(name: str) -> torch.device:
         if index >= torch.cuda.device_count():
             raise DeviceError(f"{name} is not there: {torch.cuda.device_count()} CUDA devices found; use --device cpu")
         return torch.device("cuda", index)
-    return device
+    return torch.device("cpu")  # without a number: tensors report plain `cpu`
 
 
 def resolve_precision(precision: Precision, device: torch.device) -> Precision:

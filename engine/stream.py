@@ -1,17 +1,20 @@
 """The hand-over between the engine's thread and whoever listens to one request.
 
-Holds at most one undelivered audio packet: while it is not taken, `has_room` is False and the scheduler parks the row, so a slow reader costs
-no memory. The terminal event always fits.
+Holds at most one undelivered audio packet: while it is not taken, `has_room` is False and the scheduler parks the row,
+so a slow reader costs no memory. The terminal event always fits.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
 from uuid import UUID
 
 from engine.contract import AudioPacket, SpeechEnd, SpeechEvent, SpeechFailure
+
+log = logging.getLogger("engine")
 
 CAPACITY = 1  # undelivered audio packets
 
@@ -68,4 +71,12 @@ class BoundedStream:
             wake = self._wake
             self._condition.notify_all()
         if wake is not None:
-            wake()
+            _ring(wake)
+
+
+def _ring(wake: Callable[[], None]) -> None:
+    """Call a listener from the engine's thread, which must survive whatever the listener does."""
+    try:
+        wake()
+    except Exception:
+        log.exception("a stream's listener failed")
