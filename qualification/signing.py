@@ -78,12 +78,17 @@ def write_pair(private: Path, public: Path) -> str:
 
 def load_private(path: Path) -> Ed25519PrivateKey:
     """The private key in a PEM file. Raises `SigningError` for anything but an unencrypted Ed25519 key."""
+    return private_key(_read(path), str(path))
+
+
+def private_key(pem: bytes, name: str) -> Ed25519PrivateKey:
+    """The private key in `pem`; `name` opens the error message."""
     try:
-        key = load_pem_private_key(_read(path), password=None)
+        key = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise SigningError(f"{path}: no unencrypted private key in PEM; make one with keygen") from error
+        raise SigningError(f"{name}: no unencrypted private key in PEM; make one with keygen") from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise SigningError(f"{path}: not an Ed25519 key; make one with keygen")
+        raise SigningError(f"{name}: not an Ed25519 key; make one with keygen")
     return key
 
 

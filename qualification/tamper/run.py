@@ -16,7 +16,8 @@ from qualification import manifest
 from qualification.evidence_view import EvidenceView
 from qualification.gates.table import GATES
 from qualification.tamper import bench, good
-from qualification.tamper.corpus import CORPUS, Tamper
+from qualification.tamper.changes import Tamper
+from qualification.tamper.corpus import CORPUS
 from qualification.verify import structure
 from qualification.verify.verifier import verify
 
