@@ -28,6 +28,17 @@ class Rotary:
         )
         angles = torch.cat((angles, angles), dim=-1)  # [S, D]
         self._cos, self._sin = angles.cos(), angles.sin()
+        low, high = self._sin.chunk(2, dim=-1)
+        self._signed_sin = torch.cat((-low, high), dim=-1)
+
+    @property
+    def tables(self) -> Rotation:
+        """Cosine and sine of every position, each [S, D]."""
+        return self._cos, self._sin
+
+    def signed(self, positions: slice | Tensor) -> Rotation:
+        """Cosine, and sine with its first half negated, each [T, D]: x * cos + roll(x, D / 2) * sin is the rotation."""
+        return self._cos[positions], self._signed_sin[positions]
 
     @property
     def device(self) -> torch.device:

@@ -54,6 +54,8 @@ class Rows:
         self.talker_sampling = StageTable(count, device)
         self.predictor_sampling = StageTable(count, device)
         self.index = torch.arange(count, device=device)
+        self.advance = torch.zeros(count, dtype=torch.bool, device=device)  # rows whose state the next step changes
+        self.frame_codes = torch.zeros(count, groups, dtype=torch.int64, device=device)  # the frame in work
         self._length = [0] * count  # host copy of `position`
 
     @property
