@@ -20,7 +20,11 @@ from engine.sampling import StageTable
 
 @dataclass(frozen=True, kw_only=True)
 class RowLimits:
-    """How much a row may hold: R rows, S cache positions, F frames, text rows that join the frames (streaming text)."""
+    """How much a row may hold: R rows, S cache positions, F frames, text rows that join the frames (streaming text).
+
+    A complete request may wait on its row for its reader while other rows step; the step computes for it as well. So
+    prompt and frames use at most S - 1 positions, and the frame after the last has a place in the buffers.
+    """
 
     rows: int
     positions: int
@@ -47,8 +51,8 @@ class Rows:
         self.hidden = torch.zeros(count, width, device=device, dtype=dtype)  # talker state that predicts it
         self.seen = torch.zeros(count, config.vocab, dtype=torch.bool, device=device)
         self.penalty = torch.ones(count, device=device)
-        self.uniform = torch.zeros(count, limits.frames + 1, groups, device=device)
-        self.codes = torch.zeros(count, limits.frames, groups, dtype=torch.int64, device=device)
+        self.uniform = torch.zeros(count, limits.frames + 2, groups, device=device)
+        self.codes = torch.zeros(count, limits.frames + 1, groups, dtype=torch.int64, device=device)
         self.trailing = torch.zeros(count, max(limits.trailing, 1), width, device=device, dtype=dtype)
         self.trailing_length = torch.zeros(count, dtype=torch.int64, device=device)
         self.talker_sampling = StageTable(count, device)
@@ -74,7 +78,7 @@ class Rows:
 
     def admit(self, row: int, *, seed: int, sampling: Sampling, prompt: int, trailing: Tensor) -> None:
         """Start a request on `row`: prompt length in positions, trailing text rows [N, C]."""
-        numbers = uniforms(seed, frames=self.limits.frames + 1, code_groups=self.groups)
+        numbers = uniforms(seed, frames=self.uniform.shape[1], code_groups=self.groups)
         self.uniform[row] = torch.from_numpy(numbers)
         self.position[row] = prompt
         self._length[row] = prompt
