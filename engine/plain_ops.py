@@ -80,7 +80,7 @@ class PlainOps:
 
     def choose(self, logits: Tensor, rows: Rows, codes: Tensor, codebook: int, table: Tensor | None) -> Residual | None:
         count = logits.shape[0]
-        frame = rows.frame[:count].clamp(max=rows.limits.frames - 1)
+        frame = rows.frame[:count]
         index = rows.index[:count]
         chosen = draw(logits, rows.predictor_sampling.first(count), rows.uniform[index, frame, codebook])
         codes[:, codebook] = chosen
@@ -118,7 +118,7 @@ def draw_code0(logits: Tensor, rows: Rows, live: slice, frame: Tensor, eos: int)
     never[eos] = False
     logits = logits.masked_fill(never, NEVER)
     logits[:, eos] = logits[:, eos].masked_fill(frame < MIN_TOKENS, NEVER)
-    uniform = rows.uniform[rows.index[live], frame.clamp(max=rows.limits.frames), 0]
+    uniform = rows.uniform[rows.index[live], frame, 0]
     return draw(logits, rows.talker_sampling.rows(live), uniform)
 
 
