@@ -1,9 +1,9 @@
 """Where an image comes from: SLSA v1 provenance as an in-toto Statement over the platform digest.
 
-Made from the build report alone. It says what the builder did, not that nobody could have done otherwise: the builder is this
-harness on one machine, and whoever needs more isolation runs it on a hosted builder. No secret and no private path may be in it:
-`leaks` looks for both and a statement with either is refused.
-Source: SLSA provenance v1, in-toto attestation framework v1.
+Made from the build report alone. It says what the builder did, not that nobody could have done otherwise: the builder
+is this harness on one machine, and whoever needs more isolation runs it on a hosted builder. No secret and no private
+path may be in it: `leaks` looks for both and a statement with either is refused. Source: SLSA provenance v1, in-toto
+attestation framework v1.
 """
 
 from __future__ import annotations
@@ -25,8 +25,12 @@ _LEAKS = {
     "a private path": re.compile(r"(?:^|[\s\"'=:])(?:/(?:home|root|Users|work|tmp|var/tmp|mnt|private)/|[A-Z]:\\\\)"),
     "credentials in a URL": re.compile(r"://[^/\s\"@]+@"),
     "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
-    "a token": re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|glpat-[A-Za-z0-9_-]{16,}|AKIA[0-9A-Z]{16}|xox[abp]-[A-Za-z0-9-]{10,}|hf_[A-Za-z0-9]{20,})"),
-    "a secret by name": re.compile(r"(?i)\b(?:password|passwd|secret|api[_-]?key|access[_-]?token)\b\s*[\"']?\s*[:=]\s*[\"']?[^\s\"',}]{4,}"),
+    "a token": re.compile(
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|glpat-[A-Za-z0-9_-]{16,}|AKIA[0-9A-Z]{16}|xox[abp]-[A-Za-z0-9-]{10,}|hf_[A-Za-z0-9]{20,})"
+    ),
+    "a secret by name": re.compile(
+        r"(?i)\b(?:password|passwd|secret|api[_-]?key|access[_-]?token)\b\s*[\"']?\s*[:=]\s*[\"']?[^\s\"',}]{4,}"
+    ),
 }
 
 
@@ -62,7 +66,11 @@ def _definition(report: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "buildType": BUILD_TYPE,
         "externalParameters": {"variant": report["variant"], "arguments": arguments, "network": "none"},
-        "internalParameters": {"epoch": report["source"]["epoch"], "dirty": report["source"]["dirty"], "changed": report["source"]["changed"]},
+        "internalParameters": {
+            "epoch": report["source"]["epoch"],
+            "dirty": report["source"]["dirty"],
+            "changed": report["source"]["changed"],
+        },
         "resolvedDependencies": _dependencies(report, arguments),
     }
 
@@ -73,10 +81,21 @@ def _dependencies(report: Mapping[str, Any], arguments: Mapping[str, str]) -> li
     base = report["base"]
     return [
         {"name": "source", "uri": f"git+{arguments['SOURCE']}", "digest": {"gitCommit": report["source"]["commit"]}},
-        {"name": "base", "uri": f"pkg:oci/{base['name'].rpartition('/')[2]}", "digest": {"sha256": _hex(base["digest"])}},
-        {"name": "model", "uri": f"urn:assay:model:{arguments['MODEL_ID']}", "digest": {"sha256": _hex(arguments["MODEL_DIGEST"])}},
+        {
+            "name": "base",
+            "uri": f"pkg:oci/{base['name'].rpartition('/')[2]}",
+            "digest": {"sha256": _hex(base["digest"])},
+        },
+        {
+            "name": "model",
+            "uri": f"urn:assay:model:{arguments['MODEL_ID']}",
+            "digest": {"sha256": _hex(arguments["MODEL_DIGEST"])},
+        },
         *({"name": name, "digest": {"sha256": value}} for name, value in files),
-        *({"name": item["name"], "uri": _purl(item), "digest": {"sha256": item["sha256"]}} for item in report["wheels"]),
+        *(
+            {"name": item["name"], "uri": _purl(item), "digest": {"sha256": item["sha256"]}}
+            for item in report["wheels"]
+        ),
     ]
 
 
@@ -88,7 +107,11 @@ def _run(report: Mapping[str, Any], harness: str, began: float, ended: float) ->
     digests = report["digests"]
     return {
         "builder": {"id": BUILDER, "version": {"harness": harness, "engine": report["engine"]["version"]}},
-        "metadata": {"invocationId": f"{_hex(digests['platform'])[:16]}-{int(began)}", "startedOn": _moment(began), "finishedOn": _moment(ended)},
+        "metadata": {
+            "invocationId": f"{_hex(digests['platform'])[:16]}-{int(began)}",
+            "startedOn": _moment(began),
+            "finishedOn": _moment(ended),
+        },
         "byproducts": [
             {"name": "index", "digest": {"sha256": _hex(digests["index"])}},
             {"name": "config", "digest": {"sha256": _hex(digests["config"])}},

@@ -1,1 +1,4 @@
-"""The shipped image: built reproducibly, named by digest, run hardened, and inspected. Import the modules; no code here."""
+"""The shipped image: built reproducibly, named by digest, run hardened, and inspected.
+
+Import the modules; no code here.
+"""

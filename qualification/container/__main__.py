@@ -1,9 +1,9 @@
 """`python -m qualification.container`: lock, build and drill images. Exit codes are those of `qualification.errors`.
 
-    lock    resolve the requirement files under locks/ again
-    base    make the base image where no registry is reachable
-    image   build an image with its report, bill of materials and provenance
-    drill   run an image hardened, without measuring, and print its record
+lock    resolve the requirement files under locks/ again
+base    make the base image where no registry is reachable
+image   build an image with its report, bill of materials and provenance
+drill   run an image hardened, without measuring, and print its record
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ def _drill(arguments: argparse.Namespace) -> int:
     record = ContainerRecord()
     layout = None if arguments.image else arguments.output / LAYOUT
     try:
-        with container_subject(ContainerOrder(image=arguments.image, layout=layout, registry=arguments.registry), record):
+        with container_subject(
+            ContainerOrder(image=arguments.image, layout=layout, registry=arguments.registry), record
+        ):
             pass
     finally:
         sys.stdout.buffer.write(strictjson.dumps(record.document(RUN_ID)))
@@ -94,18 +96,32 @@ _COMMANDS = {"lock": _lock, "base": _base, "image": _image, "drill": _drill}
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m qualification.container", description="Lock, build and drill images.", allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        prog="python -m qualification.container", description="Lock, build and drill images.", allow_abbrev=False
+    )
     parser.add_argument("command", choices=sorted(_COMMANDS))
-    parser.add_argument("--variant", default="cpu", choices=("cpu", "cuda"), help="which lock, and so which build of torch")
+    parser.add_argument(
+        "--variant", default="cpu", choices=("cpu", "cuda"), help="which lock, and so which build of torch"
+    )
     parser.add_argument("--output", type=Path, help="directory of the image (default: build/container/VARIANT)")
     parser.add_argument("--base", metavar="NAME@DIGEST", help="take a base from a registry instead of making one")
     parser.add_argument("--image", metavar="NAME@DIGEST", help="drill somebody else's image")
     parser.add_argument("--registry", metavar="HOST:PORT", help="push to this registry instead of starting one")
-    parser.add_argument("--model", type=Path, default=CHECKOUT / "engine" / "reference_model", help="model directory (default: the embedded model)")
+    parser.add_argument(
+        "--model",
+        type=Path,
+        default=CHECKOUT / "engine" / "reference_model",
+        help="model directory (default: the embedded model)",
+    )
     parser.add_argument("--pins", type=Path, default=data_file(PINS), help="hashes of the known models")
     parser.add_argument("--engine", type=Path, default=CHECKOUT / "engine", help="the package that serves")
     parser.add_argument("--locks", type=Path, default=CHECKOUT / "locks", help="directory of the locks")
-    parser.add_argument("--wheelhouse", type=Path, default=CHECKOUT / "wheelhouse", help="directory of wheels, filled where it lacks some")
+    parser.add_argument(
+        "--wheelhouse",
+        type=Path,
+        default=CHECKOUT / "wheelhouse",
+        help="directory of wheels, filled where it lacks some",
+    )
     parser.add_argument("--source", default="urn:assay:source", help="where the source is published, for the labels")
     parser.add_argument("--twice", action="store_true", help="build twice and compare")
     parser.add_argument("--clean", action="store_true", help="refuse a tree with changes")

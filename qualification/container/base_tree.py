@@ -1,8 +1,8 @@
 """From an unpacked Debian tree to a base without tools, as a pure function over its archive.
 
-Debian's dependencies bring an installer's tools (dpkg, debconf, tar, awk, openssl) that no service calls: the plan names those
-packages and they leave file by file, so that the base can list every package it holds and holds no file that none of them owns.
-Not covered: fetching and unpacking, which mmdebstrap does (`base`).
+Debian's dependencies bring an installer's tools (dpkg, debconf, tar, awk, openssl) that no service calls: the plan
+names those packages and they leave file by file, so that the base can list every package it holds and holds no file
+that none of them owns. Not covered: fetching and unpacking, which mmdebstrap does (`base`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,31 @@ from qualification.container.layer import Entry, Layer, canonical, write
 
 DIRECTORIES = {"dev": 0o755, "opt": 0o755, "proc": 0o555, "run": 0o755, "sys": 0o555, "tmp": 0o1777}
 UNUSED = (
-    "boot", "etc/cron.daily", "etc/default", "etc/profile.d", "etc/skel", "etc/update-motd.d", "home", "media", "mnt", "srv",
-    "usr/games", "usr/include", "usr/lib/binfmt.d", "usr/share/base-files", "usr/share/binfmts", "usr/share/bug", "usr/share/gcc",
-    "usr/share/gdb", "usr/share/info", "usr/share/lintian", "usr/share/locale", "usr/share/man", "usr/share/menu", "usr/src",
-)  # fmt: skip
+    "boot",
+    "etc/cron.daily",
+    "etc/default",
+    "etc/profile.d",
+    "etc/skel",
+    "etc/update-motd.d",
+    "home",
+    "media",
+    "mnt",
+    "srv",
+    "usr/games",
+    "usr/include",
+    "usr/lib/binfmt.d",
+    "usr/share/base-files",
+    "usr/share/binfmts",
+    "usr/share/bug",
+    "usr/share/gcc",
+    "usr/share/gdb",
+    "usr/share/info",
+    "usr/share/lintian",
+    "usr/share/locale",
+    "usr/share/man",
+    "usr/share/menu",
+    "usr/src",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +94,9 @@ def _owned(archive: tarfile.TarFile, members: Mapping[str, tarfile.TarInfo], dro
     """Paths of the packages that stay, and of their control paragraphs."""
     lists = {name[len(NOTES) + 1 : -5] for name in members if name.startswith(f"{NOTES}/") and name.endswith(".list")}
     if not lists:
-        raise ContainerFault(FaultCode.BASE_NOT_BUILT, "the unpacked tree lists no package; did mmdebstrap run the hook?")
+        raise ContainerFault(
+            FaultCode.BASE_NOT_BUILT, "the unpacked tree lists no package; did mmdebstrap run the hook?"
+        )
     paths: set[str] = set()
     for package in lists - dropped:
         content = archive.extractfile(members[f"{NOTES}/{package}.list"])
@@ -106,7 +129,10 @@ def _own_files(plan: BasePlan, present: set[str]) -> Iterator[Entry]:
         yield _directory(name, mode)
     if "usr/bin/python3" not in present:
         yield _link("usr/bin/python3", "python3.11")
-    yield _file("etc/passwd", f"root:x:0:0:root:/:/nonexistent\n{plan.user}:x:{plan.uid}:{plan.gid}::/nonexistent:/nonexistent\n")
+    yield _file(
+        "etc/passwd",
+        f"root:x:0:0:root:/:/nonexistent\n{plan.user}:x:{plan.uid}:{plan.gid}::/nonexistent:/nonexistent\n",
+    )
     yield _file("etc/group", f"root:x:0:\n{plan.user}:x:{plan.gid}:\n")
     yield _file("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n")
 

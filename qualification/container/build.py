@@ -1,8 +1,8 @@
 """The build as one sentence: check inputs, lay out the context, build without network, save, normalise, store.
 
-The engine builds with its classic builder, so that no front end is fetched. Two stages are built: `check`, which fails where the
-runtime stage is not what it should be, and `runtime`, which ships. Everything that the builds left in the engine is removed again.
-Not covered: pushing and running (`publish`, `subject`).
+The engine builds with its classic builder, so that no front end is fetched. Two stages are built: `check`, which
+fails where the runtime stage is not what it should be, and `runtime`, which ships. Everything that the builds left in
+the engine is removed again. Not covered: pushing and running (`publish`, `subject`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ from qualification.container import context, image_archive, oci, oci_store
 from qualification.container.faults import ContainerFault, FaultCode
 from qualification.container.reference import ImageReference
 
-_MARKED = (FaultCode.BASE_BY_TAG, FaultCode.WEIGHTS_DIFFER, FaultCode.WHEEL_HASH_DIFFERS, FaultCode.LOCK_INCOMPLETE, FaultCode.IMAGE_MALFORMED)
+_MARKED = (
+    FaultCode.BASE_BY_TAG,
+    FaultCode.WEIGHTS_DIFFER,
+    FaultCode.WHEEL_HASH_DIFFERS,
+    FaultCode.LOCK_INCOMPLETE,
+    FaultCode.IMAGE_MALFORMED,
+)
 _PIP_HASHES = "DO NOT MATCH THE HASHES"
 _CHUNK = 1 << 20
 
@@ -50,7 +56,10 @@ def build(client: docker.DockerClient, order: BuildOrder, target: Path) -> oci.I
         ContainerFault: the named fault of a stage, or `build_failed` with the end of the builder's account.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="assay-build-", dir=target.parent) as name, leftovers_removed(client, order.fresh):
+    with (
+        tempfile.TemporaryDirectory(prefix="assay-build-", dir=target.parent) as name,
+        leftovers_removed(client, order.fresh),
+    ):
         place = Path(name)
         archive = place / "context.tar"
         context.write(order.context, archive, epoch=order.epoch)
@@ -68,9 +77,18 @@ def _run(client: docker.DockerClient, archive: Path, order: BuildOrder, stage: s
     arguments = {**order.arguments, "BASE": str(order.base), "SOURCE_DATE_EPOCH": str(order.epoch)}
     with archive.open("rb") as stream:
         events = client.api.build(
-            fileobj=stream, custom_context=True, dockerfile="Dockerfile", target=stage, buildargs=arguments, network_mode="none",
-            nocache=fresh, rm=True, forcerm=True, pull=False, decode=True,
-        )  # fmt: skip
+            fileobj=stream,
+            custom_context=True,
+            dockerfile="Dockerfile",
+            target=stage,
+            buildargs=arguments,
+            network_mode="none",
+            nocache=fresh,
+            rm=True,
+            forcerm=True,
+            pull=False,
+            decode=True,
+        )
         return _outcome(list(events), stage)
 
 
@@ -93,7 +111,9 @@ def fault_of(account: str, error: str, stage: str) -> ContainerFault:
         if start >= 0:
             return ContainerFault(code, account[start + len(code) + 2 :][:1500].strip())
     if _PIP_HASHES in account:
-        return ContainerFault(FaultCode.WHEEL_HASH_DIFFERS, f"pip refused a wheel whose hash is not the locked one: {tail[-400:]}")
+        return ContainerFault(
+            FaultCode.WHEEL_HASH_DIFFERS, f"pip refused a wheel whose hash is not the locked one: {tail[-400:]}"
+        )
     return ContainerFault(FaultCode.BUILD_FAILED, f"stage {stage}: {error}; its last lines: {tail[-400:]}")
 
 

@@ -1,7 +1,7 @@
 """The build context: exactly the files that the Dockerfile copies, as one deterministic archive.
 
-Made from named places instead of a checkout's root, so that nothing private can slip in, and so that another engine or model can
-take the place of ours. Ignored: caches, tests, evidence.
+Made from named places instead of a checkout's root, so that nothing private can slip in, and so that another engine
+or model can take the place of ours. Ignored: caches, tests, evidence.
 """
 
 from __future__ import annotations

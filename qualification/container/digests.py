@@ -1,4 +1,7 @@
-"""The digests of an image, each followed from the last by its bytes: reference -> index -> platform -> configuration -> local id.
+"""The digests of an image, each followed from the last by its bytes.
+
+    reference -> index -> platform -> configuration -> local id
+
 
 A registry's word is not enough: each document that it returns is hashed again here.
 """
@@ -34,7 +37,8 @@ def follow(reference: ImageReference, client: RegistryClient, machine: str) -> D
     """Follow the digests of `reference` in its registry, for this machine's platform.
 
     Raises:
-        ContainerFault: `digest_differs` where bytes are not what their digest says, `registry_refuses`, or `image_malformed`.
+        ContainerFault: `digest_differs` where bytes are not what their digest says, `registry_refuses`, or
+        `image_malformed`.
     """
     top = _fetched(client, reference.digest)
     index = None
@@ -49,13 +53,21 @@ def follow(reference: ImageReference, client: RegistryClient, machine: str) -> D
         layers = tuple(str(item["digest"]) for item in manifest["layers"])
     except (KeyError, TypeError):
         raise ContainerFault(FaultCode.IMAGE_MALFORMED, f"{platform} is no image manifest; name an image") from None
-    return DigestChain(index=index, platform=platform, config=config, annotations=dict(manifest.get("annotations") or {}), layers=layers)
+    return DigestChain(
+        index=index,
+        platform=platform,
+        config=config,
+        annotations=dict(manifest.get("annotations") or {}),
+        layers=layers,
+    )
 
 
 def _fetched(client: RegistryClient, digest: str) -> Mapping[str, Any]:
     content = client.manifest(digest).content
     if f"sha256:{sha256_bytes(content)}" != digest:
-        raise ContainerFault(FaultCode.DIGEST_DIFFERS, f"the registry returned other bytes than {digest}; do not trust it")
+        raise ContainerFault(
+            FaultCode.DIGEST_DIFFERS, f"the registry returned other bytes than {digest}; do not trust it"
+        )
     try:
         document: Mapping[str, Any] = strictjson.loads(content, digest)
     except StrictJsonError as error:
@@ -68,4 +80,6 @@ def _platform(index: Mapping[str, Any], architecture: str) -> str:
         platform = entry.get("platform", {})
         if platform.get("os") == "linux" and platform.get("architecture") == architecture:
             return str(entry["digest"])
-    raise ContainerFault(FaultCode.IMAGE_MALFORMED, f"the image has no manifest for linux/{architecture}; build it for this machine")
+    raise ContainerFault(
+        FaultCode.IMAGE_MALFORMED, f"the image has no manifest for linux/{architecture}; build it for this machine"
+    )

@@ -1,7 +1,7 @@
 """Whether a Docker engine can be used here, and what it is. No engine is a fact with a reason, not a failure.
 
-Source of the checks: the engine's own `/info` and `/version`. Not covered: starting a daemon, which is the caller's business
-(CI starts one; a laptop has one).
+Source of the checks: the engine's own `/info` and `/version`. Not covered: starting a daemon, which is the caller's
+business (CI starts one; a laptop has one).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Named faults of images, registries and engines. Each code is one kind of bad input; each text says what would mend it.
+"""Named faults of images, registries and engines: a code for each kind, and a text that says what would mend it.
 
 A fault is raised where it is found; the subject's context manager turns it into a finding of the record, so that a gate
 can name it. `NO_ENGINE` is the only one that means "not performed" instead of "failed".

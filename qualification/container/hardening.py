@@ -1,7 +1,7 @@
 """How a subject's container runs, and what the engine says of it once it does: the view from outside.
 
-The settings are the ones under which the evidence was made; nothing here judges them (the gate `container.hardening` does).
-Source: the engine's create and inspect calls.
+The settings are the ones under which the evidence was made; nothing here judges them (the gate `container.hardening`
+does). Source: the engine's create and inspect calls.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def create(client: docker.DockerClient, image: str, settings: RunSettings) -> Co
             device_requests=[docker.types.DeviceRequest(count=-1, capabilities=[["gpu"]])] if settings.gpus else None,
         )
     except docker.errors.DockerException as error:
-        raise ContainerFault(FaultCode.START_FAILED, f"the engine refused to create a container of {image}: {reason(error)}") from error
+        raise ContainerFault(
+            FaultCode.START_FAILED, f"the engine refused to create a container of {image}: {reason(error)}"
+        ) from error
 
 
 def outside(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,14 +69,19 @@ def outside(attributes: Mapping[str, Any]) -> dict[str, Any]:
         "cap_add": sorted(host["CapAdd"] or ()),
         "cap_drop": sorted(host["CapDrop"] or ()),
         "security_options": sorted(host["SecurityOpt"] or ()),
-        "tmpfs": [{"path": path, "options": sorted(options.split(","))} for path, options in sorted((host["Tmpfs"] or {}).items())],
+        "tmpfs": [
+            {"path": path, "options": sorted(options.split(","))}
+            for path, options in sorted((host["Tmpfs"] or {}).items())
+        ],
         "pids_limit": host["PidsLimit"] or 0,
         "memory_bytes": host["Memory"],
         "memory_swap_bytes": host["MemorySwap"],
         "published": published(attributes),
         "mounts": sorted(mount["Destination"] for mount in attributes["Mounts"] if mount["Type"] != "tmpfs"),
         "devices": sorted(device["PathInContainer"] for device in host["Devices"] or ()),
-        "host_namespaces": [name for name in ("NetworkMode", "PidMode", "IpcMode", "UTSMode") if host.get(name) == "host"],
+        "host_namespaces": [
+            name for name in ("NetworkMode", "PidMode", "IpcMode", "UTSMode") if host.get(name) == "host"
+        ],
         "user": attributes["Config"]["User"],
         "restart_count": attributes["RestartCount"],
         "oom_killed": bool(attributes["State"]["OOMKilled"]),

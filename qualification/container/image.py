@@ -1,8 +1,9 @@
-"""`nox -s image`: from a commit to an image layout, its report, bill of materials and provenance, all under one directory.
+"""`nox -s image`: from a commit to an image layout with report, bill of materials and provenance beside it.
 
     base -> wheelhouse -> identity -> build (twice, where asked) -> bill of materials -> provenance -> report
 
-Each arrow is a file below the output directory. Nothing is pushed anywhere but to a registry on loopback, which carries the base.
+Each arrow is a file below the output directory. Nothing is pushed anywhere but to a registry on loopback, which
+carries the base.
 """
 
 from __future__ import annotations
@@ -100,7 +101,9 @@ def _checked(order: ImageOrder) -> _Inputs:
     pins = load_pins(order.pins)
     judgement = judge(survey(order.model, pins), pins)
     if judgement.tier == UNVERIFIED:
-        faults = "; ".join(f"{item.path}: {item.detail}" for item in judgement.findings if item.outcome not in ("matched", "recorded"))
+        faults = "; ".join(
+            f"{item.path}: {item.detail}" for item in judgement.findings if item.outcome not in ("matched", "recorded")
+        )
         raise ContainerFault(FaultCode.WEIGHTS_DIFFER, f"{judgement.sentence} {faults}"[:1500])
     runtime = wheelhouse.fill(order.wheels, order.locks / f"runtime-{order.variant}.txt")
     tools = wheelhouse.fill(order.wheels, order.locks / "build.txt")
@@ -127,10 +130,17 @@ def _base(client: docker.DockerClient, order: ImageOrder) -> Iterator[tuple[Imag
             publish.forget(client, image.config.digest)
 
 
-def _built(client: docker.DockerClient, order: ImageOrder, inputs: _Inputs, reference: ImageReference, found: labels.BaseFacts) -> dict[str, Any]:
+def _built(
+    client: docker.DockerClient, order: ImageOrder, inputs: _Inputs, reference: ImageReference, found: labels.BaseFacts
+) -> dict[str, Any]:
     """Build as often as asked, keep the first, compare with the last."""
     arguments = labels.arguments(
-        source=inputs.state, repository=order.repository, version=_version(), base=found, judgement=inputs.judgement, variant=order.variant
+        source=inputs.state,
+        repository=order.repository,
+        version=_version(),
+        base=found,
+        judgement=inputs.judgement,
+        variant=order.variant,
     )
     build_order = build.BuildOrder(
         base=reference,
@@ -151,10 +161,18 @@ def _built(client: docker.DockerClient, order: ImageOrder, inputs: _Inputs, refe
             shutil.rmtree(order.output / f"again-{number}")
     equal = all(item["digests"] == builds[0]["digests"] for item in builds)
     return {
-        "base": {"name": found.name, "digest": found.digest, "made_by": "mmdebstrap" if order.base is None else "registry"},
+        "base": {
+            "name": found.name,
+            "digest": found.digest,
+            "made_by": "mmdebstrap" if order.base is None else "registry",
+        },
         "arguments": [{"name": name, "value": value} for name, value in sorted(arguments.items())],
         "builds": builds,
-        "reproduction": {"builds": len(builds), "equal": equal if len(builds) > 1 else None, "differences": differences},
+        "reproduction": {
+            "builds": len(builds),
+            "equal": equal if len(builds) > 1 else None,
+            "differences": differences,
+        },
     }
 
 
@@ -175,11 +193,20 @@ def _describe(order: ImageOrder, inputs: _Inputs, image: Image, report: dict[str
     """Write bill of materials, provenance and report beside the layout."""
     platform = image.manifest.digest
     own = Part(
-        kind="own", name=NAME, version=_version(), purl=None, licence=labels.LICENCES, evidence="this project",
+        kind="own",
+        name=NAME,
+        version=_version(),
+        purl=None,
+        licence=labels.LICENCES,
+        evidence="this project",
         facts=(("revision", inputs.state.revision),),
-    )  # fmt: skip
+    )
     subject = SbomSubject(
-        name=NAME, version=inputs.state.revision, platform_digest=platform, epoch=inputs.state.epoch, licence=labels.LICENCES
+        name=NAME,
+        version=inputs.state.revision,
+        platform_digest=platform,
+        epoch=inputs.state.epoch,
+        licence=labels.LICENCES,
     )
     hashes = {wheel.name: wheel.sha256 for wheel in inputs.runtime}
     with ImageTree(image.layers) as tree:
@@ -189,15 +216,29 @@ def _describe(order: ImageOrder, inputs: _Inputs, image: Image, report: dict[str
         {
             "schema": schema.urn("image-build"),
             "variant": order.variant,
-            "source": {"commit": inputs.state.commit, "dirty": inputs.state.dirty, "changed": len(inputs.state.changed), "epoch": inputs.state.epoch},
-            "locks": [{"name": name, "sha256": sha256_file(order.locks / name)} for name in (f"runtime-{order.variant}.txt", "build.txt")],
+            "source": {
+                "commit": inputs.state.commit,
+                "dirty": inputs.state.dirty,
+                "changed": len(inputs.state.changed),
+                "epoch": inputs.state.epoch,
+            },
+            "locks": [
+                {"name": name, "sha256": sha256_file(order.locks / name)}
+                for name in (f"runtime-{order.variant}.txt", "build.txt")
+            ],
             "dockerfile_sha256": sha256_file(order.checkout / "Dockerfile"),
             "pins_sha256": sha256_file(order.pins),
-            "wheels": [{"name": wheel.name, "version": wheel.version, "sha256": wheel.sha256} for wheel in sorted(inputs.wheels, key=lambda wheel: wheel.name)],
+            "wheels": [
+                {"name": wheel.name, "version": wheel.version, "sha256": wheel.sha256}
+                for wheel in sorted(inputs.wheels, key=lambda wheel: wheel.name)
+            ],
             "tier": inputs.judgement.tier,
             "digests": image.digests,
             "layers": [{"digest": layer.digest, "bytes": layer.size} for layer in image.layers],
-            "parts": sorted(({"kind": part.kind, "name": part.name} for part in parts), key=lambda item: (item["kind"], item["name"])),
+            "parts": sorted(
+                ({"kind": part.kind, "name": part.name} for part in parts),
+                key=lambda item: (item["kind"], item["name"]),
+            ),
         }
     )
     schema.validate(name="image-build", document=report, source=REPORT)

@@ -1,8 +1,8 @@
 """From what an engine saved to an image of ours: the base's layers as they are, every later layer normalised.
 
-An engine writes its clock, its host name and its own ids into an image; two builds of one commit would never be equal. Here the
-saved archive is unpacked, each layer above the base is rewritten deterministically, and the configuration keeps only what decides
-how the image runs. Source: the archive format of `docker save`.
+An engine writes its clock, its host name and its own ids into an image; two builds of one commit would never be
+equal. Here the saved archive is unpacked, each layer above the base is rewritten deterministically, and the
+configuration keeps only what decides how the image runs. Source: the archive format of `docker save`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def unpack(archive: Path, directory: Path) -> SavedImage:
         config = json.loads((directory / entries[0]["Config"]).read_bytes())
         layers = tuple(directory / name for name in entries[0]["Layers"])
     except (OSError, ValueError, KeyError, IndexError, tarfile.TarError) as error:
-        raise ContainerFault(FaultCode.IMAGE_MALFORMED, f"the engine saved an archive that cannot be read: {error}") from error
+        raise ContainerFault(
+            FaultCode.IMAGE_MALFORMED, f"the engine saved an archive that cannot be read: {error}"
+        ) from error
     return SavedImage(config=config, layers=layers)
 
 
@@ -52,11 +54,16 @@ def normalised(saved: SavedImage, base: Sequence[str], directory: Path, *, epoch
         ContainerFault: `image_malformed` where the image does not start with the base's layers.
     """
     if tuple(saved.config["rootfs"]["diff_ids"][: len(base)]) != tuple(base):
-        raise ContainerFault(FaultCode.IMAGE_MALFORMED, "the image does not start with the layers of its base; build it from the named base")
+        raise ContainerFault(
+            FaultCode.IMAGE_MALFORMED,
+            "the image does not start with the layers of its base; build it from the named base",
+        )
     steps = [step.get("created_by", "") for step in saved.config["history"] if not step.get("empty_layer")]
     layers = [layer.measured(path) for path in saved.layers[: len(base)]]
     if [item.digest for item in layers] != list(base):
-        raise ContainerFault(FaultCode.IMAGE_MALFORMED, "the engine saved other bytes for the base's layers than it names; build again")
+        raise ContainerFault(
+            FaultCode.IMAGE_MALFORMED, "the engine saved other bytes for the base's layers than it names; build again"
+        )
     kept = ["base"] * len(base)
     for number, (path, step) in list(enumerate(zip(saved.layers, steps, strict=True)))[len(base) :]:
         rewritten = layer.normalise(path, directory / f"{number}.tar", epoch=epoch)

@@ -25,7 +25,7 @@ class ImageTree:
         self._stack = ExitStack()
         self._members: dict[str, tuple[tarfile.TarFile, tarfile.TarInfo]] = {}
         for layer in layers:
-            archive = self._stack.enter_context(tarfile.open(layer.path))
+            archive = self._stack.enter_context(tarfile.open(layer.path))  # noqa: SIM115  # the stack closes it
             self._apply(archive)
 
     def __enter__(self) -> Self:
@@ -68,7 +68,9 @@ class ImageTree:
             name = "/".join((*done, part))
             member = self._members[name][1] if name in self._members else None
             if member is not None and member.issym():
-                target = member.linkname if member.linkname.startswith("/") else posixpath.join("/", *done, member.linkname)
+                target = (
+                    member.linkname if member.linkname.startswith("/") else posixpath.join("/", *done, member.linkname)
+                )
                 pending = [*posixpath.normpath(target).strip("/").split("/"), *pending]
                 done = []
             else:

@@ -1,7 +1,7 @@
 """The view from inside a running container: by our probe where the image has an interpreter, else by the host's /proc.
 
-The probe is not part of the image; its source is handed to the image's own interpreter. Without one, the main process is looked at
-from the host; what cannot be seen that way (write attempts, hashes) is None, and the gate says so.
+The probe is not part of the image; its source is handed to the image's own interpreter. Without one, the main process
+is looked at from the host; what cannot be seen that way (write attempts, hashes) is None, and the gate says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ def inside(container: Container) -> dict[str, Any]:
     """The probe's document with `method` `exec`, or what /proc shows with `method` `host_proc`."""
     source = Path(inside_probe.__file__).read_text(encoding="utf-8")
     for interpreter in INTERPRETERS:
-        view = _executed(container, [interpreter, "-I", "-S", "-c", source, model_directory(container) or "", *sorted(layout.TOOLS)])
+        view = _executed(
+            container, [interpreter, "-I", "-S", "-c", source, model_directory(container) or "", *sorted(layout.TOOLS)]
+        )
         if view is not None:
             return {"method": "exec", **view}
     return {"method": "host_proc", **_from_host(container)}
@@ -46,9 +48,19 @@ def _executed(container: Container, command: list[str]) -> dict[str, Any] | None
 def _from_host(container: Container) -> dict[str, Any]:
     container.reload()
     process = Path("/proc") / str(container.attrs["State"]["Pid"])
-    empty: dict[str, Any] = {"status": None, "uid": None, "gid": None, "writes": None, "execution_in_tmp": None, "tools": None, "model": None}
+    empty: dict[str, Any] = {
+        "status": None,
+        "uid": None,
+        "gid": None,
+        "writes": None,
+        "execution_in_tmp": None,
+        "tools": None,
+        "model": None,
+    }
     try:
-        fields = dict(line.partition(":\t")[::2] for line in (process / "status").read_text(encoding="utf-8").splitlines())
+        fields = dict(
+            line.partition(":\t")[::2] for line in (process / "status").read_text(encoding="utf-8").splitlines()
+        )
         mounts = (process / "mountinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return {**empty, "mounts": None}

@@ -28,7 +28,10 @@ def status() -> dict[str, str]:
 
 
 def write_attempt(directory: str) -> str:
-    """The errno's name for creating a file there; `written` where it worked, `absent` where there is no such directory."""
+    """The errno's name for creating a file there.
+
+    `written` where it worked, `absent` where there is no such directory.
+    """
     path = os.path.join(directory, ".assay-probe")
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -65,7 +68,9 @@ def mounts() -> list[dict[str, Any]]:
         for line in stream:
             fields = line.split()
             if fields[4] in ("/", "/tmp"):
-                found.append({"path": fields[4], "kind": fields[fields.index("-") + 1], "options": sorted(fields[5].split(","))})
+                found.append(
+                    {"path": fields[4], "kind": fields[fields.index("-") + 1], "options": sorted(fields[5].split(","))}
+                )
     return found
 
 
@@ -79,10 +84,15 @@ def model_files(directory: str) -> list[dict[str, Any]]:
             kind = "file" if stat.S_ISREG(facts.st_mode) else "other"
             found.append(
                 {
-                    "path": os.path.relpath(path, directory), "kind": kind, "bytes": facts.st_size, "mode": f"{stat.S_IMODE(facts.st_mode):04o}",
-                    "uid": facts.st_uid, "gid": facts.st_gid, "sha256": sha256(path) if kind == "file" else None,
+                    "path": os.path.relpath(path, directory),
+                    "kind": kind,
+                    "bytes": facts.st_size,
+                    "mode": f"{stat.S_IMODE(facts.st_mode):04o}",
+                    "uid": facts.st_uid,
+                    "gid": facts.st_gid,
+                    "sha256": sha256(path) if kind == "file" else None,
                 }
-            )  # fmt: skip
+            )
     return sorted(found, key=lambda item: str(item["path"]))
 
 

@@ -1,6 +1,7 @@
 """What an image says of itself: build arguments that become labels, and labels that become OCI annotations.
 
-The tier in a label is derived from the verified hashes like everywhere else, and is still only a label: gates hash again.
+The tier in a label is derived from the verified hashes like everywhere else, and is still only a label: gates hash
+again.
 """
 
 from __future__ import annotations
@@ -19,13 +20,18 @@ LICENCES = "Apache-2.0"
 
 @dataclass(frozen=True, kw_only=True)
 class BaseFacts:
-    """Name and digest of the base as a label gives them: a loopback registry is only a means of transport and is left out."""
+    """Name and digest of the base as a label gives them.
+
+    A loopback registry is only a means of transport and is left out.
+    """
 
     name: str
     digest: str
 
 
-def arguments(*, source: SourceState, repository: str, version: str, base: BaseFacts, judgement: Judgement, variant: str) -> Mapping[str, str]:
+def arguments(
+    *, source: SourceState, repository: str, version: str, base: BaseFacts, judgement: Judgement, variant: str
+) -> Mapping[str, str]:
     """The Dockerfile's build arguments."""
     model = judgement.model
     return {
@@ -47,7 +53,9 @@ def arguments(*, source: SourceState, repository: str, version: str, base: BaseF
 
 def model_digest(judgement: Judgement) -> str:
     """One digest over all files of the model: SHA-256 of the sorted lines `<sha256>  <path>`."""
-    lines = sorted(f"{item.found.sha256}  {item.path}\n" for item in judgement.findings if item.found and item.found.sha256)
+    lines = sorted(
+        f"{item.found.sha256}  {item.path}\n" for item in judgement.findings if item.found and item.found.sha256
+    )
     return f"sha256:{sha256_bytes(''.join(lines).encode())}"
 
 

@@ -1,7 +1,8 @@
 """Layers as deterministic tar archives: same files, same bytes, whatever clock, order or account made them.
 
-Normalising an archive sorts its members, sets one modification time, keeps only numeric owners, and drops what a builder adds
-by itself (extended headers, access times, user names). The content, mode, owner and type of each member stay as they are.
+Normalising an archive sorts its members, sets one modification time, keeps only numeric owners, and drops what a
+builder adds by itself (extended headers, access times, user names). The content, mode, owner and type of each member
+stay as they are.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ class Entry:
 
 
 def normalise(source: Path, target: Path, *, epoch: int) -> Layer | None:
-    """Rewrite the layer `source` as `target`. None (and no file) where the layer holds nothing but directories' times."""
+    """Rewrite the layer `source` as `target`.
+
+    None (and no file) where the layer holds nothing but directories' times.
+    """
     with tarfile.open(source) as archive:
         members = {canonical(member.name): member for member in archive.getmembers()}
         if not any(name for name in members):

@@ -1,6 +1,7 @@
-"""What exactly differs between two builds of one commit: layer by layer, member by member. Empty for a reproducible build.
+"""What exactly differs between two builds of one commit, layer by layer, member by member; nothing, if all is well.
 
-This is our own list, made from headers and content hashes; `diffoscope`, where installed, can be pointed at the two layouts for more.
+This is our own list, made from headers and content hashes; `diffoscope`, where installed, can be pointed at the two
+layouts for more.
 """
 
 from __future__ import annotations
@@ -75,6 +76,10 @@ def _facts(archive: tarfile.TarFile, member: tarfile.TarInfo) -> dict[str, str]:
     stream = archive.extractfile(member) if member.isreg() else None
     content = hashlib.sha256(stream.read()).hexdigest() if stream else ""
     return {
-        "type": str(member.type), "mode": oct(member.mode), "owner": f"{member.uid}:{member.gid}", "link": member.linkname,
-        "time": str(member.mtime), "content": content,
-    }  # fmt: skip
+        "type": str(member.type),
+        "mode": oct(member.mode),
+        "owner": f"{member.uid}:{member.gid}",
+        "link": member.linkname,
+        "time": str(member.mtime),
+        "content": content,
+    }

@@ -1,7 +1,7 @@
 """A container's life, drilled: start, readiness, health under load, SIGTERM in the middle of a stream, restart.
 
-Every drill returns what it saw, with times in seconds since the start call of that life; the gates decide. All of them speak to the
-port that the engine published on loopback, as a client would.
+Every drill returns what it saw, with times in seconds since the start call of that life; the gates decide. All of
+them speak to the port that the engine published on loopback, as a client would.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ _POLL_SECONDS = 0.05
 _LOG_LINES = 20
 
 
-def start(container: Container, settings: RunSettings, *, limit: float = READY_LIMIT_SECONDS) -> tuple[str, dict[str, Any]]:
+def start(
+    container: Container, settings: RunSettings, *, limit: float = READY_LIMIT_SECONDS
+) -> tuple[str, dict[str, Any]]:
     """Start and watch until ready; the base URL and what was seen on the way.
 
     Raises:
@@ -40,7 +42,9 @@ def start(container: Container, settings: RunSettings, *, limit: float = READY_L
     try:
         container.start()
     except docker.errors.APIError as error:
-        raise ContainerFault(FaultCode.START_FAILED, f"the engine could not start the container: {reason(error)}") from error
+        raise ContainerFault(
+            FaultCode.START_FAILED, f"the engine could not start the container: {reason(error)}"
+        ) from error
     changes: list[dict[str, Any]] = []
     refused: dict[str, Any] | None = None
     polls = 0
@@ -54,11 +58,21 @@ def start(container: Container, settings: RunSettings, *, limit: float = READY_L
         if base and ready == 200:
             return base, {"ready_s": changes[-1]["at_s"], "changes": changes, "polls": polls, "early_request": refused}
         if base and live == 200 and refused is None:
-            refused = {"at_s": round(elapsed, 4), "status": wire.speak(base, timeout=5.0).status, "ready_after": _health(base)[1]}
+            refused = {
+                "at_s": round(elapsed, 4),
+                "status": wire.speak(base, timeout=5.0).status,
+                "ready_after": _health(base)[1],
+            }
         if not _runs(container):
-            raise ContainerFault(FaultCode.DIED_ON_START, f"the container ended with status {_exit_code(container)} after {elapsed:.1f} s; its last lines: {log_tail(container)}")
+            raise ContainerFault(
+                FaultCode.DIED_ON_START,
+                f"the container ended with status {_exit_code(container)} after {elapsed:.1f} s; "
+                f"its last lines: {log_tail(container)}",
+            )
         time.sleep(_POLL_SECONDS)
-    raise ContainerFault(FaultCode.NEVER_READY, f"the container was not ready within {limit:g} s; its last lines: {log_tail(container)}")
+    raise ContainerFault(
+        FaultCode.NEVER_READY, f"the container was not ready within {limit:g} s; its last lines: {log_tail(container)}"
+    )
 
 
 def _base(container: Container, settings: RunSettings) -> str | None:
@@ -135,7 +149,7 @@ def stop_mid_stream(container: Container, base: str) -> dict[str, Any]:
         "streaming": streaming,
         "stream_end": end,
         "late_request_status": refused,
-        "seconds": round(time.monotonic() - sent, 4) if not exited else exited,
+        "seconds": exited or round(time.monotonic() - sent, 4),
         "exited": bool(exited),
         "exit_code": _exit_code(container),
         "orphans": None if processes is None else sorted(pid for pid, born in processes.items() if _born(pid) == born),
@@ -162,7 +176,11 @@ def docker_health(container: Container, began: float) -> dict[str, Any] | None:
         if status == "healthy":
             break
         time.sleep(0.25)
-    return {"status": status, "seconds": round(time.monotonic() - began, 4), "command": list(container.attrs["Config"]["Healthcheck"]["Test"])}
+    return {
+        "status": status,
+        "seconds": round(time.monotonic() - began, 4),
+        "command": list(container.attrs["Config"]["Healthcheck"]["Test"]),
+    }
 
 
 def log_tail(container: Container) -> str:
@@ -186,7 +204,10 @@ def _exit_code(container: Container) -> int:
 
 
 def _processes(container: Container) -> Mapping[int, str] | None:
-    """The container's processes as the host numbers them, with their birth; None where the host's /proc does not show them."""
+    """The container's processes as the host numbers them, with their birth.
+
+    None where the host's /proc does not show them.
+    """
     table = container.top(ps_args="-eo pid")
     pids = [int(row[0]) for row in table["Processes"]]
     found = {pid: born for pid in pids if (born := _born(pid)) is not None}
@@ -194,7 +215,10 @@ def _processes(container: Container) -> Mapping[int, str] | None:
 
 
 def _born(pid: int) -> str | None:
-    """Start time of a process from /proc, which tells a reused number from the old process; None once it is gone or a zombie."""
+    """Start time of a process from /proc, which tells a reused number from the old process.
+
+    None once it is gone or a zombie.
+    """
     try:
         with open(os.path.join("/proc", str(pid), "stat"), encoding="utf-8", errors="replace") as stream:
             fields = stream.read().rpartition(")")[2].split()

@@ -26,9 +26,13 @@ class Notice:
     text: str
 
 
-def notices(site: Path = Path(layout.SITE), copyrights: Path = Path(layout.COPYRIGHTS), model: Path = Path(layout.MODEL)) -> str:
+def notices(
+    site: Path = Path(layout.SITE), copyrights: Path = Path(layout.COPYRIGHTS), model: Path = Path(layout.MODEL)
+) -> str:
     """The whole document; equal texts appear once, under all the parts that bring them."""
-    found = sorted((*of_distributions(site), *of_packages(copyrights), *of_model(model)), key=lambda item: (item.part, item.file))
+    found = sorted(
+        (*of_distributions(site), *of_packages(copyrights), *of_model(model)), key=lambda item: (item.part, item.file)
+    )
     groups: dict[str, list[Notice]] = {}
     for notice in found:
         groups.setdefault(hashlib.sha256(notice.text.encode()).hexdigest(), []).append(notice)
@@ -52,7 +56,9 @@ def of_distributions(site: Path) -> Iterator[Notice]:
 def of_packages(copyrights: Path) -> Iterator[Notice]:
     """Debian's copyright file of each package."""
     for path in copyrights.glob("*/copyright"):
-        yield Notice(part=f"Debian {path.parent.name}", file="copyright", text=path.read_text(encoding="utf-8", errors="replace"))
+        yield Notice(
+            part=f"Debian {path.parent.name}", file="copyright", text=path.read_text(encoding="utf-8", errors="replace")
+        )
 
 
 def of_model(model: Path) -> Iterator[Notice]:

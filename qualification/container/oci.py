@@ -1,8 +1,9 @@
 """OCI images as bytes: configuration, manifest and index, written canonically so that equal content has equal digests.
 
-Layers stay uncompressed: a compressor's version would otherwise leak into the platform digest, and the diff id would not be the
-blob digest. Four names of one image are kept apart: index digest, platform (manifest) digest, configuration digest, and the local
-id that an engine gives it. Source: the OCI image specification 1.1. Not covered: moving bytes to a registry (`registry_client`).
+Layers stay uncompressed: a compressor's version would otherwise leak into the platform digest, and the diff id would
+not be the blob digest. Four names of one image are kept apart: index digest, platform (manifest) digest,
+configuration digest, and the local id that an engine gives it. Source: the OCI image specification 1.1. Not covered:
+moving bytes to a registry (`registry_client`).
 """
 
 from __future__ import annotations
@@ -22,8 +23,18 @@ MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
 ANNOTATION = "org.opencontainers.image."
 _CONFIG_KEYS = (
-    "ArgsEscaped", "Cmd", "Entrypoint", "Env", "ExposedPorts", "Healthcheck", "Labels", "StopSignal", "User", "Volumes", "WorkingDir",
-)  # fmt: skip
+    "ArgsEscaped",
+    "Cmd",
+    "Entrypoint",
+    "Env",
+    "ExposedPorts",
+    "Healthcheck",
+    "Labels",
+    "StopSignal",
+    "User",
+    "Volumes",
+    "WorkingDir",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +69,12 @@ class Image:
 
 
 def assemble(
-    *, layers: Sequence[Layer], source: Mapping[str, Any], annotations: Mapping[str, str], epoch: int, steps: Sequence[str]
+    *,
+    layers: Sequence[Layer],
+    source: Mapping[str, Any],
+    annotations: Mapping[str, str],
+    epoch: int,
+    steps: Sequence[str],
 ) -> Image:
     """Build an image from normalised layers.
 
@@ -77,7 +93,10 @@ def assemble(
         "manifests": [{**manifest.descriptor(), "platform": platform}],
     }
     return Image(
-        config=config, manifest=manifest, index=Blob(media_type=INDEX_TYPE, content=canonical(index)), layers=tuple(layers)
+        config=config,
+        manifest=manifest,
+        index=Blob(media_type=INDEX_TYPE, content=canonical(index)),
+        layers=tuple(layers),
     )
 
 

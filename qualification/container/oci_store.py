@@ -1,4 +1,7 @@
-"""An image on disk as an OCI image layout: what a build leaves behind and what a push sends. Written whole, read back checked."""
+"""An image on disk as an OCI image layout.
+
+What a build leaves behind and what a push sends. Written whole, read back checked.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ _LAYOUT = {"imageLayoutVersion": "1.0.0"}
 
 
 def save(image: Image, directory: Path) -> Image:
-    """Write `image` as a layout at `directory`, replacing what was there; layers on the same disk are linked, not copied."""
+    """Write `image` as a layout at `directory`, replacing what was there.
+
+    Layers on the same disk are linked, not copied.
+    """
     shutil.rmtree(directory, ignore_errors=True)
     blobs = directory / "blobs" / "sha256"
     blobs.mkdir(parents=True)
@@ -59,7 +65,9 @@ def _blob(directory: Path, digest: str, media_type: str) -> Blob:
     path = directory / "blobs" / "sha256" / _hex(digest)
     content = path.read_bytes() if path.is_file() else b""
     if f"sha256:{sha256_bytes(content)}" != digest:
-        raise ContainerFault(FaultCode.IMAGE_MALFORMED, f"blob {digest} of {directory.name} is missing or altered; build the image again")
+        raise ContainerFault(
+            FaultCode.IMAGE_MALFORMED, f"blob {digest} of {directory.name} is missing or altered; build the image again"
+        )
     return Blob(media_type=media_type, content=content)
 
 
@@ -67,7 +75,10 @@ def _layer(directory: Path, digest: str) -> Layer:
     path = directory / "blobs" / "sha256" / _hex(digest)
     layer = measured(path) if path.is_file() else None
     if layer is None or layer.digest != digest:
-        raise ContainerFault(FaultCode.IMAGE_MALFORMED, f"layer {digest} of {directory.name} is missing or altered; build the image again")
+        raise ContainerFault(
+            FaultCode.IMAGE_MALFORMED,
+            f"layer {digest} of {directory.name} is missing or altered; build the image again",
+        )
     return layer
 
 
@@ -75,7 +86,9 @@ def _json(content: bytes, name: str) -> Mapping[str, Any]:
     try:
         document: Mapping[str, Any] = json.loads(content)
     except ValueError:
-        raise ContainerFault(FaultCode.IMAGE_MALFORMED, f"{name} of the image layout is missing or no JSON; build the image again") from None
+        raise ContainerFault(
+            FaultCode.IMAGE_MALFORMED, f"{name} of the image layout is missing or no JSON; build the image again"
+        ) from None
     return document
 
 

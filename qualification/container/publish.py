@@ -1,7 +1,8 @@
 """From an image on disk to one that an engine runs by digest, with the proof that both are the same.
 
-The bytes that we hashed are pushed, the engine's own copies are removed, and the image is pulled back by the digest of its index.
-What the engine then holds must have our configuration digest; so the digest under test is the digest that others would pull.
+The bytes that we hashed are pushed, the engine's own copies are removed, and the image is pulled back by the digest
+of its index. What the engine then holds must have our configuration digest; so the digest under test is the digest
+that others would pull.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ def publish(image: Image, registry: str, repository: str) -> ImageReference:
         client.push(image)
         stored = client.manifest(image.index.digest)
     if stored.content != image.index.content:
-        raise ContainerFault(FaultCode.DIGEST_DIFFERS, f"the registry at {registry} returned another index than was pushed; do not use it")
+        raise ContainerFault(
+            FaultCode.DIGEST_DIFFERS,
+            f"the registry at {registry} returned another index than was pushed; do not use it",
+        )
     return ImageReference(name=f"{registry}/{repository}", digest=image.index.digest)
 
 
@@ -46,10 +50,20 @@ def pull(client: docker.DockerClient, reference: ImageReference, *, expected_con
     try:
         image = client.images.pull(str(reference))
     except docker.errors.APIError as error:
-        raise ContainerFault(FaultCode.PULL_FAILED, f"{reference} cannot be pulled: {error.explanation}; is its registry up?") from error
+        raise ContainerFault(
+            FaultCode.PULL_FAILED, f"{reference} cannot be pulled: {error.explanation}; is its registry up?"
+        ) from error
     if expected_config is not None and image.id != expected_config:
-        raise ContainerFault(FaultCode.DIGEST_DIFFERS, f"{reference} came back as {image.id}, built as {expected_config}; the engine changed it")
-    return Pulled(reference=reference, local_id=image.id, repo_digests=tuple(sorted(image.attrs.get("RepoDigests") or ())), fresh=fresh)
+        raise ContainerFault(
+            FaultCode.DIGEST_DIFFERS,
+            f"{reference} came back as {image.id}, built as {expected_config}; the engine changed it",
+        )
+    return Pulled(
+        reference=reference,
+        local_id=image.id,
+        repo_digests=tuple(sorted(image.attrs.get("RepoDigests") or ())),
+        fresh=fresh,
+    )
 
 
 def forget(client: docker.DockerClient, image_id: str) -> bool:

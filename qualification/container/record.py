@@ -1,7 +1,7 @@
 """What a container run leaves in the bundle: `container.json`, filled while the run goes on, complete whatever happens.
 
-The record holds observations only. A part that was not reached stays None; a fault is a finding. Limits live in the policy, verdicts
-in the gates.
+The record holds observations only. A part that was not reached stays None; a fault is a finding. Limits live in the
+policy, verdicts in the gates.
 """
 
 from __future__ import annotations

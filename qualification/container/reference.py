@@ -1,6 +1,7 @@
 """Image references that mean one image for ever: a name and a SHA-256 digest. A tag can move, so a tag is refused.
 
-`parse` reads `[host[:port]/]path[:tag]@sha256:<64 hex>`; a tag beside a digest is refused too, since a reader might believe it.
+`parse` reads `[host[:port]/]path[:tag]@sha256:<64 hex>`; a tag beside a digest is refused too, since a reader might
+believe it.
 """
 
 from __future__ import annotations
@@ -40,11 +41,14 @@ def parse(text: str, *, by_tag: FaultCode = FaultCode.REFERENCE_BY_TAG) -> Image
     """Read a reference by digest.
 
     Raises:
-        ContainerFault: `by_tag` for a reference without a digest or with a tag beside it; `reference_malformed` otherwise.
+        ContainerFault: `by_tag` for a reference without a digest or with a tag beside it; `reference_malformed`
+        otherwise.
     """
     name, at, digest = text.partition("@")
     if not at or _has_tag(name):
-        raise ContainerFault(by_tag, f"{text!r} is given by tag, which can move; give it as name@sha256:<64 hex digits>")
+        raise ContainerFault(
+            by_tag, f"{text!r} is given by tag, which can move; give it as name@sha256:<64 hex digits>"
+        )
     if not _NAME.fullmatch(name) or not _DIGEST.fullmatch(digest):
         raise ContainerFault(FaultCode.REFERENCE_MALFORMED, f"{text!r} is not name@sha256:<64 lower-case hex digits>")
     return ImageReference(name=name, digest=digest)

@@ -1,7 +1,7 @@
 """A registry on loopback, started where none is named, and always stopped and removed.
 
-It exists because an engine gives an image a digest only when the image travels: pushing and pulling back is the proof that the
-digest under test is the digest that others would pull. The program is Debian's `docker-registry`.
+It exists because an engine gives an image a digest only when the image travels: pushing and pulling back is the proof
+that the digest under test is the digest that others would pull. The program is Debian's `docker-registry`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ def loopback_registry(port: int = 0) -> Iterator[str]:
         settings = Path(place) / "config.yml"
         settings.write_text(_CONFIG.format(root=Path(place) / "store", port=chosen), encoding="ascii")
         process = subprocess.Popen(
-            [program, "serve", str(settings)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [program, "serve", str(settings)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         try:
             address = f"127.0.0.1:{chosen}"
@@ -78,11 +81,14 @@ def _wait(process: subprocess.Popen[bytes], address: str) -> None:
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise ContainerFault(
-                FaultCode.REGISTRY_REFUSES, f"the registry at {address} ended with status {process.returncode} before it answered"
+                FaultCode.REGISTRY_REFUSES,
+                f"the registry at {address} ended with status {process.returncode} before it answered",
             )
         try:
             with urllib.request.urlopen(f"http://{address}/v2/", timeout=1.0):
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(0.05)
-    raise ContainerFault(FaultCode.REGISTRY_REFUSES, f"the registry at {address} did not answer within {START_SECONDS:g} s")
+    raise ContainerFault(
+        FaultCode.REGISTRY_REFUSES, f"the registry at {address} did not answer within {START_SECONDS:g} s"
+    )

@@ -1,7 +1,7 @@
 """Pushing an image to a registry as the bytes that we hashed, and asking a registry what it holds.
 
-An engine's own push compresses layers and drops annotations, so its digest is its own; this client moves our manifest and index
-unchanged. Plain HTTP is spoken to loopback addresses only. Source: the OCI distribution specification 1.1.
+An engine's own push compresses layers and drops annotations, so its digest is its own; this client moves our manifest
+and index unchanged. Plain HTTP is spoken to loopback addresses only. Source: the OCI distribution specification 1.1.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from qualification.container.oci import INDEX_TYPE, MANIFEST_TYPE, Blob, Image
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _ACCEPT = ", ".join(
     (
-        INDEX_TYPE, MANIFEST_TYPE, "application/vnd.docker.distribution.manifest.list.v2+json",
+        INDEX_TYPE,
+        MANIFEST_TYPE,
+        "application/vnd.docker.distribution.manifest.list.v2+json",
         "application/vnd.docker.distribution.manifest.v2+json",
     )
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,20 +94,27 @@ class RegistryClient:
 
     def _send_manifest(self, blob: Blob) -> None:
         answer = self._ask(
-            "PUT", f"{self._base}/manifests/{blob.digest}", headers={"content-type": blob.media_type}, content=blob.content
+            "PUT",
+            f"{self._base}/manifests/{blob.digest}",
+            headers={"content-type": blob.media_type},
+            content=blob.content,
         )
         self._expect(answer, 201, f"manifest {blob.digest}")
 
-    def _ask(self, method: str, url: str | httpx.URL, *, headers: dict[str, str] | None = None, content: object = None) -> httpx.Response:
+    def _ask(
+        self, method: str, url: str | httpx.URL, *, headers: dict[str, str] | None = None, content: object = None
+    ) -> httpx.Response:
         try:
             return self._client.request(method, url, headers=headers, content=content)  # type: ignore[arg-type]  # bytes or an iterator of them
         except httpx.HTTPError as error:
             raise ContainerFault(
-                FaultCode.REGISTRY_REFUSES, f"the registry at {self._address} did not answer {method}: {type(error).__name__}; is it running?"
+                FaultCode.REGISTRY_REFUSES,
+                f"the registry at {self._address} did not answer {method}: {type(error).__name__}; is it running?",
             ) from error
 
     def _expect(self, answer: httpx.Response, status: int, what: str) -> None:
         if answer.status_code != status:
             raise ContainerFault(
-                FaultCode.REGISTRY_REFUSES, f"the registry at {self._address} refused {what} with HTTP {answer.status_code}: {answer.text[:200]}"
+                FaultCode.REGISTRY_REFUSES,
+                f"the registry at {self._address} refused {what} with HTTP {answer.status_code}: {answer.text[:200]}",
             )

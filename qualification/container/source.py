@@ -1,4 +1,7 @@
-"""The source state that an image is built from: commit, whether the tree is clean, and the commit's time as the build's epoch."""
+"""The source state that an image is built from.
+
+Commit, whether the tree is clean, and the commit's time as the build's epoch.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,9 @@ def source_state(checkout: Path) -> SourceState:
     commit = _git(checkout, "rev-parse", "HEAD").strip()
     changed = _git(checkout, "status", "--porcelain", "--untracked-files=all").splitlines()
     return SourceState(
-        commit=commit, epoch=int(_git(checkout, "show", "-s", "--format=%ct", "HEAD")), changed=tuple(line[3:] for line in changed)
+        commit=commit,
+        epoch=int(_git(checkout, "show", "-s", "--format=%ct", "HEAD")),
+        changed=tuple(line[3:] for line in changed),
     )
 
 
@@ -41,12 +46,17 @@ def require_clean(state: SourceState) -> None:
     """Raises `ContainerFault` (`dirty_tree`) naming the first changed files."""
     if state.dirty:
         named = ", ".join(state.changed[:5])
-        raise ContainerFault(FaultCode.DIRTY_TREE, f"{len(state.changed)} files differ from commit {state.commit[:12]} ({named}); commit or remove them")
+        raise ContainerFault(
+            FaultCode.DIRTY_TREE,
+            f"{len(state.changed)} files differ from commit {state.commit[:12]} ({named}); commit or remove them",
+        )
 
 
 def _git(checkout: Path, *arguments: str) -> str:
     try:
         done = subprocess.run(["git", "-C", str(checkout), *arguments], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise InputError(f"git {arguments[0]} does not work in {checkout.name or checkout}; build from a Git checkout") from error
+        raise InputError(
+            f"git {arguments[0]} does not work in {checkout.name or checkout}; build from a Git checkout"
+        ) from error
     return done.stdout

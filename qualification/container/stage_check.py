@@ -42,7 +42,8 @@ def mode_faults(root: Path) -> Iterator[str]:
     for path in sorted(below(root, layout.MODEL).rglob("*")):
         facts = path.lstat()
         if stat.S_ISREG(facts.st_mode) and (stat.S_IMODE(facts.st_mode), facts.st_uid, facts.st_gid) != (0o444, 0, 0):
-            yield f"{path} has mode {stat.S_IMODE(facts.st_mode):04o} and owner {facts.st_uid}:{facts.st_gid}, not 0444 and 0:0"
+            mode = f"{stat.S_IMODE(facts.st_mode):04o}"
+            yield f"{path} has mode {mode} and owner {facts.st_uid}:{facts.st_gid}, not 0444 and 0:0"
 
 
 def tool_faults(root: Path) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 1. Leave out what only a builder of extensions needs, and every installed script.
 2. Put the interpreter's link, the health check and the third-party notices in place.
-3. Compile all modules once, with content-checked caches, so that a read-only root starts fast and equal inputs give equal bytes.
+3. Compile all modules once, with content-checked caches, so that a read-only root starts fast and equal inputs give
+equal bytes.
 4. Root owns everything; model files are 0444, other files 0644 or 0755; one modification time.
 """
 
@@ -42,14 +43,19 @@ def furnish(prefix: Path) -> None:
     """Write what the image has beside wheels, engine and model."""
     (prefix / "bin").mkdir(parents=True)
     (prefix / "bin" / "python").symlink_to(layout.BASE_PYTHON)
-    (prefix / "pyvenv.cfg").write_text(f"home = {layout.BASE_PYTHON.parent}\ninclude-system-site-packages = false\n", encoding="ascii")
+    (prefix / "pyvenv.cfg").write_text(
+        f"home = {layout.BASE_PYTHON.parent}\ninclude-system-site-packages = false\n", encoding="ascii"
+    )
     Path(layout.SHARE).mkdir(exist_ok=True)
     shutil.copyfile(Path(__file__).with_name("healthcheck.py"), layout.HEALTHCHECK)
     Path(layout.NOTICES).write_text(notices(), encoding="utf-8")
 
 
 def compile_all() -> None:
-    """Fill the cache prefix for standard library and environment; unchecked, since nothing under a read-only root changes."""
+    """Fill the cache prefix for standard library and environment.
+
+    Unchecked, since nothing under a read-only root changes.
+    """
     sys.pycache_prefix = str(layout.PYCACHE)
     mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
     for place in (layout.STANDARD_LIBRARY, layout.SITE):

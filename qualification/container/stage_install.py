@@ -1,7 +1,8 @@
 """First step of the image build: refuse a base by tag, then install the locked wheels, offline and by hash.
 
-Runs inside the build with the base's interpreter, as a plain script: standard library only, no import of ours, so that a change
-of the harness does not repeat the installation. pip itself comes as a locked wheel and is used from its archive.
+Runs inside the build with the base's interpreter, as a plain script: standard library only, no import of ours, so
+that a change of the harness does not repeat the installation. pip itself comes as a locked wheel and is used from its
+archive.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ def main() -> None:
 
 def check_base(reference: str) -> None:
     """Stop the build where the base could be another one tomorrow."""
-    if not re.fullmatch(r"[^@]*[^@:]@sha256:[0-9a-f]{64}", reference) or ":" in reference.partition("@")[0].rpartition("/")[2]:
+    if (
+        not re.fullmatch(r"[^@]*[^@:]@sha256:[0-9a-f]{64}", reference)
+        or ":" in reference.partition("@")[0].rpartition("/")[2]
+    ):
         sys.exit(f"base_by_tag: BASE={reference!r} can move; give it as name@sha256:<64 hex digits>")
 
 
@@ -46,10 +50,20 @@ def locked_pip(wheelhouse: Path, lock: Path) -> Path:
 
 def install(pip: Path, lock: Path, *where: str) -> None:
     """Let pip install a lock, with hashes required and every index switched off."""
-    command = [sys.executable, "-B", str(pip / "pip"), "--isolated", "--no-cache-dir", "--disable-pip-version-check", "install"]
+    command = [
+        sys.executable,
+        "-B",
+        str(pip / "pip"),
+        "--isolated",
+        "--no-cache-dir",
+        "--disable-pip-version-check",
+        "install",
+    ]
     options = ["--no-index", "--no-deps", "--no-compile", "--require-hashes", "--root-user-action=ignore", "--quiet"]
     sources = ["--find-links", str(BUILD / "wheelhouse"), "--requirement", str(lock)]
-    subprocess.run([*command, *options, *sources, *where], check=True, env={"PYTHONHASHSEED": "0", "HOME": "/nonexistent"})
+    subprocess.run(
+        [*command, *options, *sources, *where], check=True, env={"PYTHONHASHSEED": "0", "HOME": "/nonexistent"}
+    )
 
 
 if __name__ == "__main__":

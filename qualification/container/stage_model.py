@@ -1,7 +1,7 @@
 """Step of the `verify` stage: the model's files must be the pinned ones before they may enter the image.
 
-The same identity code that qualifies a running engine decides here; what it found goes into the image as `identity.json`.
-Anything but a complete match of a pinned model stops the build.
+The same identity code that qualifies a running engine decides here; what it found goes into the image as
+`identity.json`. Anything but a complete match of a pinned model stops the build.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ def main(model: Path = Path(layout.MODEL), pins_file: Path = PINS, target: Path 
     pins = load_pins(pins_file)
     judgement = judge(survey(model, pins), pins)
     if judgement.tier == UNVERIFIED:
-        faults = [f"{item.path}: {item.outcome}, {item.detail}" for item in judgement.findings if item.outcome not in ("matched", "recorded")]
+        faults = [
+            f"{item.path}: {item.outcome}, {item.detail}"
+            for item in judgement.findings
+            if item.outcome not in ("matched", "recorded")
+        ]
         sys.exit("\n  ".join((f"weights_differ: {judgement.sentence}", *faults)))
     strictjson.write(target, identity_document(RUN_ID, judgement))
 

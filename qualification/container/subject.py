@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -48,12 +48,15 @@ class ContainerOrder:
     image: str | None = None
     layout: Path | None = None
     registry: str | None = None
-    settings: RunSettings = RunSettings()
+    settings: RunSettings = field(default_factory=RunSettings)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerSubject:
-    """A ready container. `pid` is the main process as the host numbers it; `model` a copy of the image's own model files."""
+    """A ready container. `pid` is the main process as the host numbers it.
+
+    `model` a copy of the image's own model files.
+    """
 
     url: str
     pid: int
@@ -106,16 +109,24 @@ def _place(order: ContainerOrder, stack: ExitStack) -> tuple[ImageReference, str
     if order.image is not None:
         return parse(order.image), None
     if order.layout is None or not (order.layout / "index.json").is_file():
-        raise ContainerFault(FaultCode.IMAGE_MALFORMED, "no image was named and none was built; run `nox -s image` or give --image")
+        raise ContainerFault(
+            FaultCode.IMAGE_MALFORMED, "no image was named and none was built; run `nox -s image` or give --image"
+        )
     image = oci_store.load(order.layout)
     registry = order.registry or stack.enter_context(loopback_registry())
     return publish.publish(image, registry, REPOSITORY), image.config.digest
 
 
 def _chain(reference: ImageReference, record: ContainerRecord) -> DigestChain | None:
-    """Digests as the registry holds them; None, with the reason in the record, where the registry does not talk to us."""
+    """Digests as the registry holds them.
+
+    None, with the reason in the record, where the registry does not talk to us.
+    """
     if reference.registry is None:
-        record.digest_proof = {"method": "engine_only", "detail": "the reference names no registry, so only the engine was asked"}
+        record.digest_proof = {
+            "method": "engine_only",
+            "detail": "the reference names no registry, so only the engine was asked",
+        }
         return None
     with RegistryClient(reference.registry, reference.repository) as client:
         try:
@@ -125,12 +136,19 @@ def _chain(reference: ImageReference, record: ContainerRecord) -> DigestChain | 
                 raise
             record.digest_proof = {"method": "engine_only", "detail": str(fault)[:500]}
             return None
-    record.digest_proof = {"method": "hashed_documents", "detail": "index, manifest and configuration followed by their bytes"}
+    record.digest_proof = {
+        "method": "hashed_documents",
+        "detail": "index, manifest and configuration followed by their bytes",
+    }
     return chain
 
 
 def _record_image(
-    client: docker.DockerClient, record: ContainerRecord, reference: ImageReference, chain: DigestChain | None, pulled: publish.Pulled
+    client: docker.DockerClient,
+    record: ContainerRecord,
+    reference: ImageReference,
+    chain: DigestChain | None,
+    pulled: publish.Pulled,
 ) -> None:
     attributes = client.images.get(pulled.local_id).attrs
     record.image = {
@@ -155,7 +173,9 @@ def _pairs(values: Any) -> list[dict[str, str]]:
     return [{"name": name, "value": values[name]} for name in sorted(values)]
 
 
-def _drill(client: docker.DockerClient, reference: ImageReference, settings: RunSettings, record: ContainerRecord) -> None:
+def _drill(
+    client: docker.DockerClient, reference: ImageReference, settings: RunSettings, record: ContainerRecord
+) -> None:
     with _container(client, reference, settings) as container:
         began = time.monotonic()
         base, record.readiness = _started(client, reference, container, settings)
@@ -169,7 +189,9 @@ def _drill(client: docker.DockerClient, reference: ImageReference, settings: Run
         record.restart = {"ready_s": seen["ready_s"], "speech_status": wire.speak(again).status}
 
 
-def _started(client: docker.DockerClient, reference: ImageReference, container: Container, settings: RunSettings) -> tuple[str, dict[str, Any]]:
+def _started(
+    client: docker.DockerClient, reference: ImageReference, container: Container, settings: RunSettings
+) -> tuple[str, dict[str, Any]]:
     """Start, and where it dies, look whether it dies of its read-only root."""
     try:
         return life.start(container, settings)
@@ -177,7 +199,9 @@ def _started(client: docker.DockerClient, reference: ImageReference, container: 
         written = _writes(client, reference, settings) if fault.code is FaultCode.DIED_ON_START else []
         if written:
             raise ContainerFault(
-                FaultCode.WRITES_TO_ROOT, f"the image dies on a read-only root; given a writable one it writes {', '.join(written[:5])}; write to /tmp or nowhere"
+                FaultCode.WRITES_TO_ROOT,
+                f"the image dies on a read-only root; given a writable one it writes {', '.join(written[:5])}; "
+                "write to /tmp or nowhere",
             ) from fault
         raise
 
@@ -188,19 +212,35 @@ def _writes(client: docker.DockerClient, reference: ImageReference, settings: Ru
         with contextlib.suppress(docker.errors.APIError):
             container.start()
             time.sleep(WRITE_WATCH_SECONDS)
-        return sorted(change["Path"] for change in container.diff() or () if not change["Path"].startswith(("/tmp", "/dev", "/proc")))
+        return sorted(
+            change["Path"]
+            for change in container.diff() or ()
+            if not change["Path"].startswith(("/tmp", "/dev", "/proc"))
+        )
 
 
 @contextmanager
 def _measured(
-    client: docker.DockerClient, reference: ImageReference, chain: DigestChain | None, settings: RunSettings, record: ContainerRecord
+    client: docker.DockerClient,
+    reference: ImageReference,
+    chain: DigestChain | None,
+    settings: RunSettings,
+    record: ContainerRecord,
 ) -> Iterator[ContainerSubject]:
-    with _container(client, reference, settings) as container, tempfile.TemporaryDirectory(prefix="assay-model-") as place:
+    with (
+        _container(client, reference, settings) as container,
+        tempfile.TemporaryDirectory(prefix="assay-model-") as place,
+    ):
         url, seen = life.start(container, settings)
         container.reload()
         pid = container.attrs["State"]["Pid"]
         yield ContainerSubject(
-            url=url, pid=pid, reference=reference, chain=chain, model=_exported(container, Path(place)), container=container
+            url=url,
+            pid=pid,
+            reference=reference,
+            chain=chain,
+            model=_exported(container, Path(place)),
+            container=container,
         )
         container.reload()
         record.measured = {
@@ -231,7 +271,9 @@ def _drain(container: Container, directory: str, stream: IO[bytes]) -> None:
     try:
         pieces, _ = container.get_archive(directory)
     except docker.errors.NotFound as error:
-        raise ContainerFault(FaultCode.IMAGE_MALFORMED, f"ASSAY_MODEL names {directory}, which the image lacks; build it again") from error
+        raise ContainerFault(
+            FaultCode.IMAGE_MALFORMED, f"ASSAY_MODEL names {directory}, which the image lacks; build it again"
+        ) from error
     for piece in pieces:
         stream.write(piece)
 
@@ -254,13 +296,21 @@ def _cleaned(client: docker.DockerClient, record: ContainerRecord) -> Iterator[N
     try:
         yield
     finally:
-        containers = [_gone(client, container) for container in client.containers.list(all=True, filters={"label": hardening.LABEL})]
+        containers = [
+            _gone(client, container)
+            for container in client.containers.list(all=True, filters={"label": hardening.LABEL})
+        ]
         fresh = [image.id for image in client.images.list() if image.id not in before]
         images = [image for image in fresh if not publish.forget(client, image)]
         left = [name for name in containers if name]
         record.cleanup = {"containers_left": left, "images_left": images}
         if left or images:
-            record.findings.append(Finding(code=FaultCode.CLEANUP_FAILED, detail=f"still there: {', '.join([*left, *images])}; remove them by hand"))
+            record.findings.append(
+                Finding(
+                    code=FaultCode.CLEANUP_FAILED,
+                    detail=f"still there: {', '.join([*left, *images])}; remove them by hand",
+                )
+            )
 
 
 def _gone(client: docker.DockerClient, container: Container) -> str | None:

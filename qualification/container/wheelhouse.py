@@ -54,11 +54,15 @@ def check(directory: Path, locked: Sequence[LockedWheel]) -> tuple[Wheel, ...]:
     for item in locked:
         wheel = found.get(item.name)
         if wheel is None:
-            raise ContainerFault(FaultCode.WHEEL_MISSING, f"no wheel of {item.name} {item.version} in the wheelhouse; download it or lock again")
+            raise ContainerFault(
+                FaultCode.WHEEL_MISSING,
+                f"no wheel of {item.name} {item.version} in the wheelhouse; download it or lock again",
+            )
         if wheel.sha256 not in item.hashes:
             raise ContainerFault(
                 FaultCode.WHEEL_HASH_DIFFERS,
-                f"{wheel.path.name} has SHA-256 {wheel.sha256}, the lock says {' or '.join(item.hashes)}; delete it and download again",
+                f"{wheel.path.name} has SHA-256 {wheel.sha256}, the lock says {' or '.join(item.hashes)}; "
+                "delete it and download again",
             )
     return tuple(sorted(found.values(), key=lambda wheel: wheel.name))
 
@@ -76,7 +80,20 @@ def _found(directory: Path, locked: Iterable[LockedWheel]) -> Iterable[Wheel]:
 
 
 def _download(directory: Path, lock: Path, public_torch: bool) -> None:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", *target_options(), "--requirement", str(lock), "--dest", str(directory)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--require-hashes",
+        *target_options(),
+        "--requirement",
+        str(lock),
+        "--dest",
+        str(directory),
+    ]
     environment = {**os.environ, "PIP_FIND_LINKS": ""} if public_torch else dict(os.environ)
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:

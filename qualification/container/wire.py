@@ -1,4 +1,4 @@
-"""The little of the wire that the container's drills need: health, capabilities, and streams that are watched while they run.
+"""The little of the wire that the container's drills need: health, capabilities, and streams that are watched.
 
 Measuring belongs to `bench`; here it only matters whether something answers, how soon, and how a stream ends.
 """
@@ -15,7 +15,9 @@ from typing import Any
 import httpx
 
 SPEECH = "/v1/voice-design/speech"
-LONG_TEXT = "This sentence is read aloud for as long as the engine is watched, and then once more from the beginning. " * 6
+LONG_TEXT = (
+    "This sentence is read aloud for as long as the engine is watched, and then once more from the beginning. " * 6
+)
 SHORT_TEXT = "One short sentence."
 DESCRIPTION = "A calm adult voice with clear diction."
 _AUDIO = b"audio/pcm"
@@ -43,7 +45,13 @@ def speak(base: str, text: str = SHORT_TEXT, *, seconds: float = 2.0, timeout: f
 
 def body(text: str, seconds: float) -> dict[str, Any]:
     """A speech request that streams."""
-    return {"text": text, "voice_description": DESCRIPTION, "language": "english", "seed": 7, "max_duration_seconds": seconds}
+    return {
+        "text": text,
+        "voice_description": DESCRIPTION,
+        "language": "english",
+        "seed": 7,
+        "max_duration_seconds": seconds,
+    }
 
 
 def _asked(method: str, url: str, content: object, timeout: float) -> Answer:
@@ -71,7 +79,9 @@ class WatchedStream:
         self.status: int | None = None
         self.end: str | None = None
         self._leave = threading.Event()
-        self._thread = threading.Thread(target=self._read, args=(base, body(LONG_TEXT, seconds)), daemon=True, name="watched-stream")
+        self._thread = threading.Thread(
+            target=self._read, args=(base, body(LONG_TEXT, seconds)), daemon=True, name="watched-stream"
+        )
         self._thread.start()
 
     def wait_audio(self, timeout: float) -> bool:

@@ -1,8 +1,9 @@
 """Debian packages of an image, from the control paragraphs that it keeps, with the licence of what each ships.
 
-A machine-readable copyright file names licences per source file; what ends in a library is a smaller set. So the mapping
-(`debian-licences.json`) names one expression per source package and quotes the words that carry it; an entry counts only while
-those words are still in the copyright file. Without an entry: the single licence of a machine-readable file, or unknown.
+A machine-readable copyright file names licences per source file; what ends in a library is a smaller set. So the
+mapping (`debian-licences.json`) names one expression per source package and quotes the words that carry it; an entry
+counts only while those words are still in the copyright file. Without an entry: the single licence of a
+machine-readable file, or unknown.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from email.message import Message
 from email.parser import Parser
 from urllib.parse import quote
 
@@ -20,8 +22,15 @@ from qualification.paths import data_file
 from qualification.sbom.parts import Part
 
 MAPPING = "debian-licences.json"
-_MACHINE_READABLE = re.compile(r"^Format: https?://www\.debian\.org/doc/packaging-manuals/copyright-format/1\.0/?\s*$", re.MULTILINE)
-_SHORT_NAMES = {"Expat": "MIT", "BSD-3-clause": "BSD-3-Clause", "LGPL-2.1+": "LGPL-2.1-or-later", "GPL-2+": "GPL-2.0-or-later"}
+_MACHINE_READABLE = re.compile(
+    r"^Format: https?://www\.debian\.org/doc/packaging-manuals/copyright-format/1\.0/?\s*$", re.MULTILINE
+)
+_SHORT_NAMES = {
+    "Expat": "MIT",
+    "BSD-3-clause": "BSD-3-Clause",
+    "LGPL-2.1+": "LGPL-2.1-or-later",
+    "GPL-2+": "GPL-2.0-or-later",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +57,7 @@ def debian_parts(tree: ImageTree, mapping: Mapping[str, CuratedLicence] | None =
         yield _part(tree, control, curated)
 
 
-def _part(tree: ImageTree, control: Mapping[str, str], curated: Mapping[str, CuratedLicence]) -> Part:
+def _part(tree: ImageTree, control: Message[str, str], curated: Mapping[str, CuratedLicence]) -> Part:
     name, version, architecture = control["Package"], control["Version"], control["Architecture"]
     source = (control.get("Source") or name).split(" ")[0]
     licence, evidence = licence_of(_copyright(tree, name), curated.get(source))
@@ -87,7 +96,7 @@ def _copyright(tree: ImageTree, package: str) -> str:
         return ""
 
 
-def _requires(control: Mapping[str, str]) -> tuple[str, ...]:
+def _requires(control: Message[str, str]) -> tuple[str, ...]:
     listed = ", ".join(control.get(field) or "" for field in ("Pre-Depends", "Depends"))
     alternatives = (item.split("|")[0].strip() for item in listed.split(","))
     return tuple(sorted({item.split(" ")[0].split(":")[0] for item in alternatives if item}))

@@ -1,7 +1,7 @@
-"""The bill of materials as a CycloneDX document: a pure function of the parts and the platform digest, equal bytes every time.
+"""The bill of materials as a CycloneDX document: a pure function of the parts and the platform digest.
 
-The library writes and validates; it has no model card yet, so that one object is added to its output and the whole is validated again.
-Source: CycloneDX 1.6. Not covered: what the licences amount to (the gate `sbom.licences`).
+The library writes and validates; it has no model card yet, so that one object is added to its output and the whole is
+validated again. Source: CycloneDX 1.6. Not covered: what the licences amount to (the gate `sbom.licences`).
 """
 
 from __future__ import annotations
@@ -109,7 +109,9 @@ def _connect(bom: Bom, parts: Sequence[Part], components: Mapping[str, Component
     assert root is not None  # set by the only caller
     bom.register_dependency(root, components.values())
     for part in parts:
-        needed = [by_name[part.kind, name] for name in part.requires if (part.kind, name) in by_name and name != part.name]
+        needed = [
+            by_name[part.kind, name] for name in part.requires if (part.kind, name) in by_name and name != part.name
+        ]
         bom.register_dependency(components[part.ref], needed)
 
 

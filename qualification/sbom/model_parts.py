@@ -1,4 +1,4 @@
-"""The model as a component, and each of its files with a licence of its own, from the identity that the build verified."""
+"""The model as a component, and each of its files with its own licence, from the identity that the build verified."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from qualification.sbom.parts import Part
 
 
 def model_parts(tree: ImageTree, pins: Pins) -> Iterator[Part]:
-    """The model first, then its files. Raises `KeyError` where the image carries no identity, `InputError` for a malformed one."""
+    """The model first, then its files.
+
+    Raises `KeyError` where the image carries no identity, `InputError` for a malformed one.
+    """
     identity = strictjson.loads(tree.read(str(IDENTITY)), "identity.json")
     schema.validate(name="identity", document=identity, source="identity.json")
     model = judge_document(identity, pins).model
@@ -23,9 +26,15 @@ def model_parts(tree: ImageTree, pins: Pins) -> Iterator[Part]:
     yield _model(model, identity, licence, evidence)
     for item in identity["files"]:
         yield Part(
-            kind="weights", name=item["path"], version=model.revision if model else None, purl=None, licence=licence,
-            evidence=evidence, sha256=item["sha256"], facts=_facts(item),
-        )  # fmt: skip
+            kind="weights",
+            name=item["path"],
+            version=model.revision if model else None,
+            purl=None,
+            licence=licence,
+            evidence=evidence,
+            sha256=item["sha256"],
+            facts=_facts(item),
+        )
 
 
 def _model(model: ModelPins | None, identity: Mapping[str, Any], licence: str | None, evidence: str) -> Part:

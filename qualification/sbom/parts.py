@@ -1,6 +1,7 @@
 """What an image is made of: Python distributions, Debian packages, model files, and libraries that lie inside wheels.
 
-A part without a licence of its own is still a part; `skipped` says why it is not judged by itself. Nothing found is dropped.
+A part without a licence of its own is still a part; `skipped` says why it is not judged by itself. Nothing found is
+dropped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Python distributions of an image, from their metadata, and the shared libraries that wheels bring along.
 
-The licence of a distribution is read by `licence_sources`, the same code that reads a live environment. A library inside a wheel has
-no metadata of its own: it is listed by hash and marked as covered by its wheel, never left out.
+The licence of a distribution is read by `licence_sources`, the same code that reads a live environment. A library
+inside a wheel has no metadata of its own: it is listed by hash and marked as covered by its wheel, never left out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-from packaging.markers import default_environment
 from packaging.requirements import InvalidRequirement, Requirement
 
 from qualification.container.image_tree import ImageTree
@@ -23,7 +22,9 @@ from qualification.sbom.parts import Part
 _VENDORED = re.compile(r"(?:^|/)([A-Za-z0-9_.-]+\.libs|torch/lib|nvidia/[^/]+/lib)/[^/]+\.so[^/]*$")
 
 
-def python_parts(tree: ImageTree, scratch: Path, hashes: Mapping[str, str], mapping: LicenceMapping | None = None) -> Iterator[Part]:
+def python_parts(
+    tree: ImageTree, scratch: Path, hashes: Mapping[str, str], mapping: LicenceMapping | None = None
+) -> Iterator[Part]:
     """Every distribution, then every vendored library.
 
     Args:
@@ -58,13 +59,12 @@ def _part(item: Distribution, name: str, present: frozenset[str], sha256: str | 
 
 def _requires(item: Distribution) -> frozenset[str]:
     names = set()
-    environment = {**default_environment(), "python_version": "3.11", "extra": ""}
     for text in item.requires or []:
         try:
             requirement = Requirement(text)
         except InvalidRequirement:
             continue
-        if requirement.marker is None or requirement.marker.evaluate(environment):
+        if requirement.marker is None or requirement.marker.evaluate({"python_version": "3.11", "extra": ""}):
             names.add(normal_name(requirement.name))
     return frozenset(names)
 
@@ -72,6 +72,12 @@ def _requires(item: Distribution) -> frozenset[str]:
 def _vendored(path: str, sha256: str) -> Part:
     wheel = path.split("/")[0].removesuffix(".libs")
     return Part(
-        kind="vendored", name=path, version=None, purl=None, licence=None, evidence="no metadata of its own", sha256=sha256,
+        kind="vendored",
+        name=path,
+        version=None,
+        purl=None,
+        licence=None,
+        evidence="no metadata of its own",
+        sha256=sha256,
         skipped=f"a library inside the wheel of {wheel}; the notices hold what that wheel says of it",
-    )  # fmt: skip
+    )

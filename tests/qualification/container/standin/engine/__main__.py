@@ -39,10 +39,24 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(200, {"status": "live"})
         elif self.path == "/health/ready":
             ready = READY.is_set() and not CLOSING.is_set()
-            model = {"model": os.environ.get("ASSAY_MODEL_NAME", "standin"), "model_kind": "voice_design", "sample_rate_hz": 24_000}
-            self.answer(200 if ready else 503, {"status": "ready" if ready else "not_ready", "engine_loaded": ready, **model})
+            model = {
+                "model": os.environ.get("ASSAY_MODEL_NAME", "standin"),
+                "model_kind": "voice_design",
+                "sample_rate_hz": 24_000,
+            }
+            self.answer(
+                200 if ready else 503, {"status": "ready" if ready else "not_ready", "engine_loaded": ready, **model}
+            )
         elif self.path == "/v1/capabilities":
-            self.answer(200, {"model": "standin", "model_kind": "voice_design", "max_concurrent_requests": SLOTS, "max_codec_frames": 1_500})
+            self.answer(
+                200,
+                {
+                    "model": "standin",
+                    "model_kind": "voice_design",
+                    "max_concurrent_requests": SLOTS,
+                    "max_codec_frames": 1_500,
+                },
+            )
         else:
             self.answer(404, {"code": "request_not_found"})
 
@@ -73,16 +87,27 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
-        self.part("application/json", json.dumps({"type": "start", "request_id": name, "model": "standin", "seed": 0}).encode())
+        self.part(
+            "application/json",
+            json.dumps({"type": "start", "request_id": name, "model": "standin", "seed": 0}).encode(),
+        )
         for number in range(frames):
             if CLOSING.is_set() and FAULT != "ignores_term":
-                error = {"type": "error", "request_id": name, "error": {"code": "server_shutting_down", "detail": "closing"}}
+                error = {
+                    "type": "error",
+                    "request_id": name,
+                    "error": {"code": "server_shutting_down", "detail": "closing"},
+                }
                 self.part("application/json", json.dumps(error).encode(), last=True)
                 return
             time.sleep(FRAME_SECONDS)
             positions = f"X-Sequence: {number}\r\nX-Sample-Count: 1920\r\n"
             self.part("audio/pcm;rate=24000;channels=1;format=s16le", FRAME, positions)
-        self.part("application/json", json.dumps({"type": "end", "request_id": name, "finish_reason": "stop"}).encode(), last=True)
+        self.part(
+            "application/json",
+            json.dumps({"type": "end", "request_id": name, "finish_reason": "stop"}).encode(),
+            last=True,
+        )
 
     def part(self, kind: str, content: bytes, extra: str = "", *, last: bool = False) -> None:
         head = f"--standin\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\n{extra}\r\n".encode()
