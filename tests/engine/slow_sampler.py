@@ -30,7 +30,8 @@ def probabilities(logits: Sequence[float], stage: StageSampling) -> list[float]:
         scaled = [value if value >= kth else NEVER for value in scaled]
     chances = softmax(scaled)
     if stage.top_p < 1.0:
-        chances = softmax([value if code in nucleus(chances, stage.top_p) else NEVER for code, value in enumerate(scaled)])
+        kept = nucleus(chances, stage.top_p)
+        chances = softmax([value if code in kept else NEVER for code, value in enumerate(scaled)])
     return chances
 
 
