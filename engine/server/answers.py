@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -53,3 +53,15 @@ class Cancellation(Answer):
 
     request_id: str
     status: Literal["cancellation_requested"] = "cancellation_requested"
+
+
+class ProblemDocument(Answer):
+    """Any refusal, RFC 9457. `error` repeats it for the OpenAI client."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    error: dict[str, Any]
+    request_id: str | None = None

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from engine.server import small
+from engine.server import openapi, page, small
 from engine.server.door import Door
 from engine.server.exchange import ACCOUNT_KEY
 from engine.server.openai_speech import OpenAISpeechEndpoint
@@ -46,9 +48,18 @@ def build_app(service: Service) -> ASGIApp:
                 expose_headers=["x-request-id", "x-qwen3-seed", "x-finish-reason", "retry-after"],
             )
         )
+    if not settings.hardened:
+        routes += [Route("/openapi.json", _openapi(service), methods=["GET"]), *page.routes()]
     app = Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: _as_problem})
     app.router.redirect_slashes = False
     return app
+
+
+def _openapi(service: Service) -> Callable[[Request], Awaitable[Response]]:
+    async def show(_: Request) -> Response:
+        return JSONResponse(openapi.document(service))
+
+    return show
 
 
 class _RouteName:

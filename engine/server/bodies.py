@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine.contract import (
     AUTO,
@@ -52,12 +52,6 @@ CODES: Mapping[str, str] = {
 }
 
 
-def _whole(value: Any) -> Any:
-    """JSON has one kind of number: 5.0 is the integer 5."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-Integer = Annotated[int, BeforeValidator(_whole, json_schema_input_type=int)]
 Temperature = Annotated[float, Field(ge=0.01, le=2.0)]
 TopP = Annotated[float, Field(gt=0.0, le=1.0)]
 Strategy = Literal["sample", "greedy"]
@@ -92,7 +86,7 @@ class PredictorBody(Body):
     strategy: Strategy = "sample"
     temperature: Temperature = 0.9
     top_p: TopP = 1.0
-    top_k: Annotated[Integer, Field(ge=0, le=2_048)] = 50
+    top_k: Annotated[int, Field(ge=0, le=2_048)] = 50
 
 
 class SamplingBody(Body):
@@ -103,7 +97,7 @@ class SamplingBody(Body):
     strategy: Strategy = "sample"
     temperature: Temperature = 0.9
     top_p: TopP = 1.0
-    top_k: Annotated[Integer, Field(ge=0, le=3_072)] = 50
+    top_k: Annotated[int, Field(ge=0, le=3_072)] = 50
     repetition_penalty: Annotated[float, Field(ge=0.1, le=2.0)] = 1.05
     predictor: PredictorBody = Field(default_factory=PredictorBody)
 
@@ -142,7 +136,7 @@ class SpeechBody(Body):
         json_schema_extra={"pattern": TEXT_PATTERN},
     )
     language: str = language_field()
-    seed: Annotated[Integer, Field(ge=0, le=MAX_SEED)] = Field(
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = Field(
         default_factory=random_seed, description="Random when absent; echoed in x-qwen3-seed and in the start part."
     )
     max_duration_seconds: float = Field(

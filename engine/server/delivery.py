@@ -1,4 +1,4 @@
-"""From a session to its client: events, sending, and the account for log and metrics. Shared by the speech endpoints."""
+"""From a session to its client: events, sending, and what log and metrics are told. Shared by the speech endpoints."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 1. Listening: `/health/live` answers while the engine loads in its own thread; readiness follows `engine.start()`.
 2. SIGTERM or SIGINT, during start-up too: admission closes, active streams go on for the grace time, then get an
    error part. A second signal ends the grace time at once.
-3. An engine that cannot start ends the process with its error's exit status; one that fails later leaves it up, unready,
-   until the watchdog (off by default) ends it.
+3. An engine that cannot start ends the process with its error's exit status; one that fails later leaves it up and
+   unready until the watchdog (off by default) ends it.
 4. Whatever hangs, the process is gone `LAST_RESORT_SECONDS` after the first signal.
 """
 

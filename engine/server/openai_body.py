@@ -1,16 +1,16 @@
 """Body of POST /v1/audio/speech, as the official `openai` client sends it, and its way into a `SpeechRequest`.
 
-`voice` and `instructions` describe the voice, together where both are given. A stock voice's name (`alloy`, …) describes
+`voice` and `instructions` describe the voice, together where both are given. A stock voice's name (`alloy`) describes
 nothing: beside instructions it is only a label that the client's type demands, alone it is refused.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from engine.contract import (
     DEFAULT_DURATION_SECONDS,
@@ -24,7 +24,6 @@ from engine.server.bodies import (
     TEXT_PATTERN,
     Body,
     Bounds,
-    Integer,
     SamplingBody,
     build_request,
     language_field,
@@ -38,8 +37,36 @@ STOCK_VOICES = frozenset(
 )
 
 
+_NO_NUL = r"^[^\x00]*$"
+_STOCK = "|".join("".join(f"[{c.upper()}{c}]" for c in name) for name in sorted(STOCK_VOICES))
+
+
+def _never(**values: object) -> dict[str, Any]:
+    """A schema that refuses these values together."""
+    fields = {name: {"const": value} for name, value in values.items()}
+    return {"not": {"required": list(fields), "properties": fields}}
+
+
+_RULES: dict[str, Any] = {
+    "anyOf": [
+        {"required": ["instructions"], "properties": {"instructions": {"pattern": TEXT_PATTERN}}},
+        {
+            "required": ["voice"],
+            "properties": {"voice": {"pattern": TEXT_PATTERN, "not": {"pattern": rf"^\s*({_STOCK})\s*$"}}},
+        },
+    ],
+    "allOf": [
+        _never(stream_format="sse", stream=False),
+        _never(response_format="wav", stream=True),
+        _never(response_format="wav", stream_format="sse"),
+    ],
+}
+
+
 class OpenAISpeechBody(Body):
     """OpenAI-shaped speech request. `language`, `seed` and `max_duration_seconds` are additions of this server."""
+
+    model_config = ConfigDict(json_schema_extra=_RULES)
 
     model: str = Field(description="The served model's name (see /v1/models) or a configured alias.")
     input: str = Field(
@@ -48,10 +75,14 @@ class OpenAISpeechBody(Body):
     voice: str = Field(
         default_factory=str,
         max_length=MAX_VOICE_DESCRIPTION_BYTES,
+        json_schema_extra={"pattern": _NO_NUL},
         description="Who says it, in words. A stock voice's name needs `instructions` beside it and is then ignored.",
     )
     instructions: str = Field(
-        default_factory=str, max_length=MAX_VOICE_DESCRIPTION_BYTES, description="Description of voice and manner."
+        default_factory=str,
+        max_length=MAX_VOICE_DESCRIPTION_BYTES,
+        json_schema_extra={"pattern": _NO_NUL},
+        description="Description of voice and manner.",
     )
     response_format: Literal["mp3", "opus", "flac", "wav", "pcm"] = "mp3"
     speed: Annotated[float, Field(ge=1.0, le=1.0)] = Field(default=1.0, description="1.0 is the only speed.")
@@ -61,7 +92,7 @@ class OpenAISpeechBody(Body):
     )
     stream_format: Literal["audio", "sse"] = Field(default="audio", description="`sse` sends events with base64 audio.")
     language: str = language_field()
-    seed: Annotated[Integer, Field(ge=0, le=MAX_SEED)] = Field(default_factory=random_seed)
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = Field(default_factory=random_seed)
     max_duration_seconds: float = Field(default_factory=lambda: DEFAULT_DURATION_SECONDS, ge=MIN_DURATION_SECONDS)
 
 

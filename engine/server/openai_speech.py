@@ -24,7 +24,6 @@ from engine.server.exchange import Exchange
 from engine.server.openai_body import Manner, OpenAISpeechBody, manner_of, openai_request
 from engine.server.problems import Problem, openai_error
 from engine.server.service import Service
-from engine.server.settings import names
 
 ENDPOINT = "openai"
 
@@ -34,7 +33,6 @@ class OpenAISpeechEndpoint:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._aliases = names(service.settings.model_aliases)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(scope, receive, send, self._service.settings)
@@ -42,7 +40,7 @@ class OpenAISpeechEndpoint:
         info = self._service.desk.check().info
         body = validate(OpenAISpeechBody, await exchange.read_json())
         manner = manner_of(body)
-        models = frozenset({info.model, *self._aliases})
+        models = frozenset(self._service.models(info))
         request = openai_request(body, request_id, self._service.backend.bounds(info), models)
         hold = not manner.progressive
         async with self._service.desk.admitted(request, hold=hold) as session, exchange.watching(session):
@@ -59,7 +57,7 @@ class OpenAISpeechEndpoint:
             raise Problem("backend_unavailable", "the engine is still starting", retry_after=1)
         served = [
             {"id": name, "object": "model", "created": self._service.created, "owned_by": "assay"}
-            for name in (info.model, *self._aliases)
+            for name in self._service.models(info)
         ]
         return JSONResponse({"object": "list", "data": served})
 

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from engine.contract import SpeechEngine
+from engine.contract import EngineInfo, SpeechEngine
 from engine.server.backend import Backend
 from engine.server.desk import Desk
 from engine.server.metrics import Metrics
 from engine.server.session import Patience
-from engine.server.settings import ServerSettings
+from engine.server.settings import ServerSettings, names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +23,10 @@ class Service:
     desk: Desk
     metrics: Metrics
     created: int = field(default_factory=lambda: int(time.time()))  # Unix seconds
+
+    def models(self, info: EngineInfo) -> tuple[str, ...]:
+        """Names that the OpenAI-shaped endpoint takes as `model`."""
+        return (info.model, *names(self.settings.model_aliases))
 
 
 def build(settings: ServerSettings, make_engine: Callable[[], SpeechEngine]) -> Service:

@@ -61,11 +61,12 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
-def _number(digits: str) -> float:
+def _number(digits: str) -> float | int:
+    """JSON has one kind of number: 5.0 is the integer 5."""
     value = float(digits)
     if not math.isfinite(value):
         raise MalformedJson("a number is too large for a double")
-    return value
+    return int(value) if value.is_integer() else value
 
 
 def _check(value: Any, depth: int) -> None:

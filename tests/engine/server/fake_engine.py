@@ -2,7 +2,7 @@
 
 One thread steps all rows in lockstep, as the real engine does. A stream holds one undelivered packet, and a row whose
 packet has not been taken is parked. With `gate`, each frame step needs a permit, so a test decides how far it gets.
-Words in a request's text steer its row: `frames=30` (natural end), `fail_at=3`, `oom_at=3`, `die_at=3` (the whole engine
+Words in a request's text steer its row: `frames=30` (natural end), `fail_at=3`, `oom_at=3`, `die_at=3` (the engine
 fails), `hang_at=3` (the thread blocks, with the lock free), `deaf=1` (cancellation is ignored).
 """
 

@@ -199,6 +199,7 @@ ACCEPTED: list[dict[str, Any]] = [
     {"language": "GerMan"},
     {"seed": 2**53 - 1},
     {"seed": 0},
+    {"seed": 5.0},
     {"max_duration_seconds": 0.08},
     {"max_duration_seconds": 120},
     {"sampling": {**GREEDY, "repetition_penalty": 2, "predictor": GREEDY}},
