@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from engine.config import TalkerConfig
-from engine.contract import AUTO
+from engine.contract import AUTO, EXPLICIT_LANGUAGES
 from engine.errors import InvalidRequest
 from engine.prompt_mode import TextMode
 from engine.talker import Talker
@@ -41,6 +41,11 @@ class PromptBuilder:
         self._text, self._codec = config.text_ids, config.codec_ids
         self._newline = tokenizer.encode("\n")
         self._role = (self._text.im_start, *tokenizer.encode("assistant\n"))
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The wire's languages that this checkpoint has an id for, and `auto`."""
+        return (AUTO, *(language for language in EXPLICIT_LANGUAGES if language in self._codec.languages))
 
     def plan(
         self, *, text: str, instruction: str = "", language: str = AUTO, mode: TextMode = TextMode.FULL

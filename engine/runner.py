@@ -54,6 +54,11 @@ class Runner:
         return self._eos
 
     @property
+    def on_host(self) -> bool:
+        """Whether rows live in the host's memory."""
+        return self._device.type == "cpu"
+
+    @property
     def bytes_per_row(self) -> int:
         """Memory that one request's row reserves: cache, counters, codes and codec state."""
         return self.rows.bytes_per_row + self._codec_state.bytes_per_row

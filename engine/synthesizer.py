@@ -1,9 +1,8 @@
 """The engine: one thread that owns the device, and the thread-safe door in front of it.
 
-Callers submit and cancel; the engine's thread loads the model, warms it up with one real request, and then repeats one turn: collect what
-arrived, prefill newcomers, advance the lockstep batch by a frame, decode and hand over the packets that are due, retire what ended. A prefill that
-fails takes only its own request with it. A step that fails takes the requests that were in it; the engine then proves itself with a request of
-its own before it goes on, and turns FAILED when that fails too.
+Callers submit and cancel. The engine's thread loads the model, warms it up with one real request, and then repeats: wait for
+something to do, take in what arrived, one turn of the batch. A turn that fails takes the requests that were in it; the engine
+then proves itself with a request of its own before it goes on, and turns FAILED when that fails too.
 """
 
 from __future__ import annotations
@@ -14,8 +13,10 @@ from uuid import UUID, uuid4
 
 import torch
 
-from engine.checkpoint import load_model
+from engine.batch import Batch
+from engine.checkpoint import LoadedModel, load_model
 from engine.contract import (
+    LANGUAGES,
     EngineCounters,
     EngineInfo,
     EngineState,
@@ -25,15 +26,21 @@ from engine.contract import (
     StopReason,
 )
 from engine.device import resolve_device, resolve_precision, weight_dtype
-from engine.errors import CapacityExhausted, EngineError, EngineUnavailable, InvalidRequest, RequestIdInUse
-from engine.prompt import PromptBuilder
+from engine.errors import (
+    CapacityExhausted,
+    EngineError,
+    EngineUnavailable,
+    InvalidRequest,
+    RequestIdInUse,
+    UsageError,
+)
+from engine.prompt import PromptBuilder, PromptPlan
 from engine.prompt_mode import TextMode
 from engine.rows import RowLimits
 from engine.runner import Runner
-from engine.scheduler import PacketJob, Scheduler
 from engine.settings import EngineSettings
 from engine.stream import BoundedStream
-from engine.ticket import Ticket, now
+from engine.ticket import Ticket
 
 log = logging.getLogger("engine")
 
@@ -49,27 +56,27 @@ class Synthesizer:
         self._precision = resolve_precision(settings.precision, self._device)
         self._state = EngineState.STARTING
         self._wake = threading.Condition()
-        self._arrivals: list[Ticket] = []
+        self._arrivals: list[Ticket] = []  # admitted, not yet on a row
         self._live: dict[UUID, Ticket] = {}
         self._stopping = False
         self._started = threading.Event()
-        self._failure: Exception | None = None
-        self._counters = EngineCounters()
-        self._scheduler: Scheduler[Ticket] = Scheduler(capacity=settings.rows)
+        self._failure: EngineError | None = None
         self._thread = threading.Thread(target=self._main, name="engine", daemon=True)
-        self._runner: Runner
-        self._prompts: PromptBuilder
+        self._prompts: PromptBuilder | None = None
+        self._batch: Batch | None = None
 
     # The door: any thread.
 
     @property
     def info(self) -> EngineInfo:
+        """What the engine offers; the languages are the checkpoint's own once it is loaded."""
         return EngineInfo(
             model=self._settings.display_name,
             device=str(self._device),
             precision=self._precision.value,
             max_concurrent_requests=self._settings.rows,
             max_codec_frames=self._settings.max_frames,
+            languages=self._prompts.languages if self._prompts else LANGUAGES,
         )
 
     @property
@@ -82,7 +89,7 @@ class Synthesizer:
 
     @property
     def counters(self) -> EngineCounters:
-        return self._counters
+        return self._batch.counters if self._batch else EngineCounters()
 
     def start(self) -> None:
         """Load, warm up and return once READY.
@@ -98,13 +105,8 @@ class Synthesizer:
     def submit(self, request: SpeechRequest) -> BoundedStream:
         """See `SpeechEngine.submit`."""
         self._require_ready()
-        plan = self._prompts.plan(
-            text=request.text,
-            instruction=request.voice_description,
-            language=request.language,
-            mode=self._settings.text_mode,
-        )
-        self._require_fit(plan.length, len(plan.trailing), request.max_frames)
+        plan = self._plan(request)
+        self._require_fit(plan, request.max_frames)
         ticket = Ticket(request=request, plan=plan, stream=BoundedStream(request.request_id, self._nudge))
         with self._wake:
             self._require_ready()
@@ -144,16 +146,26 @@ class Synthesizer:
         if self._state is not EngineState.READY:
             raise EngineUnavailable("backend_unavailable", f"the engine is {self._state.value}; retry when it is ready")
 
-    def _require_fit(self, prompt: int, trailing: int, frames: int) -> None:
-        if frames > self._settings.max_frames:
+    def _plan(self, request: SpeechRequest) -> PromptPlan:
+        assert self._prompts is not None, "plans are made once the model is loaded"
+        return self._prompts.plan(
+            text=request.text,
+            instruction=request.voice_description,
+            language=request.language,
+            mode=self._settings.text_mode,
+        )
+
+    def _require_fit(self, plan: PromptPlan, frames: int) -> None:
+        limit, positions = self._settings.max_frames, self._settings.positions
+        if frames > limit:
             raise InvalidRequest(
-                "invalid_max_duration",
-                f"{frames} frames are asked for, the engine makes at most {self._settings.max_frames}; ask for less",
+                "invalid_max_duration", f"{frames} frames are asked for, the engine makes at most {limit}; ask for less"
             )
-        if max(prompt, trailing) + frames > self._settings.positions:
+        if plan.length + frames >= positions or len(plan.trailing) > positions:
+            needed = max(plan.length, len(plan.trailing))
             raise InvalidRequest(
                 "invalid_text",
-                f"the prompt needs {prompt} positions and the audio {frames}, the engine has {self._settings.positions}; "
+                f"the prompt needs {needed} positions and the audio {frames}, the engine has {positions - 1}; "
                 "shorten the text or lower max_duration_seconds",
             )
 
@@ -165,27 +177,35 @@ class Synthesizer:
 
     def _main(self) -> None:
         try:
-            self._prepare()
+            batch = self._prepare()
         except Exception as error:  # noqa: BLE001  # whatever it is, the caller of start() must hear of it
-            self._failure = (
-                error if isinstance(error, EngineError) else EngineError(f"the engine cannot start: {error}")
-            )
-            self._failure.__cause__ = None if self._failure is error else error
-            self._state = EngineState.FAILED
-            self._started.set()
+            self._cannot_start(error)
             return
-        if self._state is EngineState.STARTING:
-            self._state = EngineState.READY
+        with self._wake:
+            if self._state is EngineState.STARTING:
+                self._state = EngineState.READY
         self._started.set()
-        while self._collect():
+        while (arrivals := self._wait(batch)) is not None:
             try:
-                self._turn()
+                for ticket in arrivals:
+                    batch.admit(ticket)
+                batch.turn()
             except Exception:
-                log.exception("a step failed")
-                self._recover()
-        self._fail_all("server_shutting_down", "the engine is shutting down")
+                log.exception("a turn failed")
+                self._recover(batch)
+        self._fail_all(batch, "server_shutting_down", "the engine is shutting down")
 
-    def _prepare(self) -> None:
+    def _cannot_start(self, error: Exception) -> None:
+        if isinstance(error, EngineError):
+            self._failure = error
+        else:
+            self._failure = EngineError(f"the engine cannot start: {error}")
+            self._failure.__cause__ = error
+        with self._wake:
+            self._state = EngineState.FAILED
+        self._started.set()
+
+    def _prepare(self) -> Batch:
         settings = self._settings
         if settings.threads and self._device.type == "cpu":
             torch.set_num_threads(settings.threads)
@@ -195,15 +215,25 @@ class Synthesizer:
             dtype=weight_dtype(self._precision),
             allow_symlinks=settings.allow_symlinks,
         )
+        self._check_reach(model)
         trailing = settings.positions if settings.text_mode is TextMode.STREAMING else 0
         limits = RowLimits(
             rows=settings.rows, positions=settings.positions, frames=settings.max_frames, trailing=trailing
         )
         self._prompts = model.prompts
-        self._runner = Runner(model, limits)
-        self._prove()
+        self._batch = Batch(Runner(model, limits), capacity=settings.rows, on_leave=self._forget)
+        self._prove(self._batch)
+        return self._batch
 
-    def _prove(self) -> None:
+    def _check_reach(self, model: LoadedModel) -> None:
+        """Refuse settings beyond the positions that the networks were made for."""
+        talker, codec = model.talker.config.transformer, model.codec.config.transformer
+        if self._settings.positions > talker.max_positions:
+            raise UsageError(f"the talker reaches {talker.max_positions} positions; lower --max-positions to that")
+        if self._settings.max_frames > codec.max_positions:
+            raise UsageError(f"the codec reaches {codec.max_positions} frames; lower --max-frames to that")
+
+    def _prove(self, batch: Batch) -> None:
         """Run one real request through prefill, frames, sampling and codec."""
         request = SpeechRequest(
             request_id=uuid4(),
@@ -212,132 +242,54 @@ class Synthesizer:
             seed=0,
             max_frames=min(WARM_UP_FRAMES, self._settings.max_frames),
         )
-        plan = self._prompts.plan(
-            text=request.text, instruction=request.voice_description, mode=self._settings.text_mode
-        )
+        plan = self._plan(request)
+        if plan.length + request.max_frames >= self._settings.positions:
+            raise UsageError(
+                f"{self._settings.positions} positions are too few for one sentence; raise --max-positions"
+            )
         events: list[SpeechEvent] = []
         stream = BoundedStream(request.request_id, lambda: None)
         stream.notify(lambda: events.extend(filter(None, [stream.take(timeout=0)])))
-        self._admit(Ticket(request=request, plan=plan, stream=stream))
-        while self._scheduler.tracks:
-            self._turn()
+        batch.admit(Ticket(request=request, plan=plan, stream=stream))
+        while not batch.empty:
+            batch.turn()
         if not events or isinstance(events[-1], SpeechFailure):
             raise EngineError("the engine's own warm-up request failed; see the log")
 
-    def _collect(self) -> bool:
-        """Wait for work; take in what arrived. False when the engine is to stop."""
+    def _wait(self, batch: Batch) -> list[Ticket] | None:
+        """Wait for work and return the newcomers; None when the engine is to stop."""
         with self._wake:
-            self._wake.wait_for(lambda: self._stopping or self._arrivals or self._can_move())
+            self._wake.wait_for(lambda: self._stopping or self._arrivals or batch.can_move)
             if self._stopping:
-                return False
+                return None
             arrivals, self._arrivals = self._arrivals, []
-        for ticket in arrivals:
-            if not ticket.cancelled:
-                self._admit(ticket)
-            else:
-                self._fail(ticket, StopReason.CANCELLED, "request_cancelled", "cancelled before it began")
-        return True
+            return arrivals
 
-    def _can_move(self) -> bool:
-        scheduler = self._scheduler
-        if any(track.owner.cancelled for track in scheduler.tracks):
-            return True
-        return bool(scheduler.advancing()) or bool(scheduler.due())
-
-    def _admit(self, ticket: Ticket) -> None:
-        """Prefill one newcomer; its failure is its own."""
-        request = ticket.request
-        row = self._scheduler.admit(ticket, max_frames=request.max_frames, has_room=lambda: ticket.stream.has_room)
-        ticket.prefill_started = now()
+    def _recover(self, batch: Batch) -> None:
+        """After a failed turn: its requests fail, and the engine proves itself or turns FAILED."""
+        with self._wake:
+            struck = [ticket for ticket in self._live.values() if ticket not in self._arrivals]
+        batch.drop()
+        self._fail(struck, "internal_error", "the engine failed while it made this audio")
         try:
-            self._runner.prefill(row, ticket.plan, seed=request.seed, sampling=request.sampling)
-        except Exception:
-            log.exception("prefill failed")
-            self._retire(row)
-            self._fail(ticket, StopReason.FAILED, "internal_error", "the engine could not process this request")
-            return
-        ticket.prefill_ended = now()
-
-    def _turn(self) -> None:
-        """One frame of everybody who may advance, then the packets that are due."""
-        self._drop_cancelled()
-        self._step()
-        for job in self._scheduler.due():
-            self._decode(job)
-        self._finish_delivered()
-
-    def _drop_cancelled(self) -> None:
-        for row in reversed(range(len(self._scheduler.tracks))):
-            ticket = self._scheduler.tracks[row].owner
-            if ticket.cancelled:
-                self._retire(row)
-                self._fail(ticket, StopReason.CANCELLED, "request_cancelled", "the request was cancelled")
-
-    def _step(self) -> None:
-        advance = self._scheduler.advancing()
-        if not advance:
-            return
-        following = self._runner.step(advance)
-        self._scheduler.commit(advance, [code == self._runner.eos for code in following])
-        moment = now()
-        for track, advanced in zip(self._scheduler.tracks, advance, strict=False):
-            if advanced and track.frames == 1:
-                track.owner.first_frame = moment
-        self._counters = EngineCounters(
-            frame_steps=self._counters.frame_steps + 1,
-            rows_advanced=self._counters.rows_advanced + sum(advance),
-            graph_replays=self._counters.graph_replays,
-        )
-
-    def _decode(self, job: PacketJob) -> None:
-        tracks = [self._scheduler.tracks[row] for row in job.rows]
-        packets = self._runner.decode(job.rows, [track.emitted for track in tracks], job.frames)
-        for track, pcm in zip(tracks, packets, strict=True):
-            track.emitted += job.frames
-            track.packets += 1
-            track.owner.deliver(pcm, job.frames, final=track.delivered)
-
-    def _finish_delivered(self) -> None:
-        for row in reversed(range(len(self._scheduler.tracks))):
-            track = self._scheduler.tracks[row]
-            if track.delivered and track.stop is not None:
-                self._retire(row)
-                self._forget(track.owner)
-                on_host = self._device.type == "cpu"
-                reserved = self._runner.bytes_per_row
-                track.owner.end(
-                    track.stop, device_bytes=None if on_host else reserved, host_bytes=reserved if on_host else None
-                )
-
-    def _retire(self, row: int) -> None:
-        source = self._scheduler.release(row)
-        if source is not None:
-            self._runner.move(source, row)
-
-    def _recover(self) -> None:
-        """After a failed step: its requests fail, and the engine proves itself or turns FAILED."""
-        tickets = [track.owner for track in self._scheduler.tracks]
-        self._scheduler.tracks.clear()
-        for ticket in tickets:
-            self._fail(ticket, StopReason.FAILED, "internal_error", "the engine failed while it made this audio")
-        try:
-            self._prove()
+            self._prove(batch)
         except Exception:
             log.exception("the engine does not recover")
             with self._wake:
                 self._state = EngineState.FAILED
-            self._fail_all("backend_unavailable", "the engine has failed; restart it")
+            self._fail_all(batch, "backend_unavailable", "the engine has failed; restart it")
 
-    def _fail_all(self, code: str, detail: str) -> None:
+    def _fail_all(self, batch: Batch, code: str, detail: str) -> None:
+        batch.drop()
         with self._wake:
-            tickets = list(self._live.values())
-        self._scheduler.tracks.clear()
-        for ticket in tickets:
-            self._fail(ticket, StopReason.FAILED, code, detail)
+            everybody = list(self._live.values())
+            self._arrivals.clear()
+        self._fail(everybody, code, detail)
 
-    def _fail(self, ticket: Ticket, reason: StopReason, code: str, detail: str) -> None:
-        self._forget(ticket)
-        ticket.stream.finish(SpeechFailure(reason=reason, code=code, detail=detail))
+    def _fail(self, tickets: list[Ticket], code: str, detail: str) -> None:
+        for ticket in tickets:
+            self._forget(ticket)
+            ticket.fail(StopReason.FAILED, code, detail)
 
     def _forget(self, ticket: Ticket) -> None:
         with self._wake:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from engine.contract import SAMPLES_PER_FRAME, AudioPacket, SpeechEnd, SpeechMetrics, SpeechRequest, StopReason
+from engine.contract import (
+    SAMPLES_PER_FRAME,
+    AudioPacket,
+    SpeechEnd,
+    SpeechFailure,
+    SpeechMetrics,
+    SpeechRequest,
+    StopReason,
+)
 from engine.prompt import PromptPlan
 from engine.stream import BoundedStream
 
@@ -15,7 +23,7 @@ def now() -> int:
     return time.perf_counter_ns()
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Ticket:
     """Owned by the engine's thread, except `cancelled`, which any thread may set."""
 
@@ -41,11 +49,15 @@ class Ticket:
         self.frames += frames
         self.packets += 1
 
-    def end(self, reason: StopReason, *, device_bytes: int | None, host_bytes: int | None) -> None:
-        """Close the stream with the request's own account."""
-        self.stream.finish(SpeechEnd(reason=reason, metrics=self._metrics(device_bytes, host_bytes)))
+    def end(self, reason: StopReason, *, reserved: int, on_host: bool) -> None:
+        """Close the stream with the request's own account; its row reserves `reserved` bytes, on the host or not."""
+        self.stream.finish(SpeechEnd(reason=reason, metrics=self._metrics(reserved, on_host=on_host)))
 
-    def _metrics(self, device_bytes: int | None, host_bytes: int | None) -> SpeechMetrics:
+    def fail(self, reason: StopReason, code: str, detail: str) -> None:
+        """Close the stream without success; `code` is a wire code, `detail` reaches the client."""
+        self.stream.finish(SpeechFailure(reason=reason, code=code, detail=detail))
+
+    def _metrics(self, reserved: int, *, on_host: bool) -> SpeechMetrics:
         return SpeechMetrics(
             queue_microseconds=(self.prefill_started - self.submitted) // 1_000,
             prefill_microseconds=(self.prefill_ended - self.prefill_started) // 1_000,
@@ -55,6 +67,6 @@ class Ticket:
             generated_codec_frames=self.frames,
             emitted_samples=self.frames * SAMPLES_PER_FRAME,
             emitted_packets=self.packets,
-            peak_request_device_bytes=device_bytes,
-            peak_request_host_bytes=host_bytes,
+            peak_request_device_bytes=None if on_host else reserved,
+            peak_request_host_bytes=reserved if on_host else None,
         )

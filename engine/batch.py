@@ -1,0 +1,117 @@
+"""The requests in work, on their rows: what one turn of the engine does to them.
+
+Joins the scheduler's decisions with the runner's tensors and hands the results to the tickets. Belongs to the engine's
+thread. A prefill that fails takes only its own request with it; whatever else fails leaves `turn` as an exception, and the
+owner then drops the whole batch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from engine.contract import EngineCounters, StopReason
+from engine.runner import Runner
+from engine.scheduler import PacketJob, Scheduler
+from engine.ticket import Ticket, now
+
+log = logging.getLogger("engine")
+
+
+class Batch:
+    """At most `capacity` requests in lockstep. `on_leave` hears of every ticket before its terminal event is sent."""
+
+    def __init__(self, runner: Runner, *, capacity: int, on_leave: Callable[[Ticket], None]) -> None:
+        self._runner, self._on_leave = runner, on_leave
+        self._scheduler: Scheduler[Ticket] = Scheduler(capacity=capacity)
+        self._frame_steps = self._rows_advanced = 0
+
+    @property
+    def counters(self) -> EngineCounters:
+        return EngineCounters(frame_steps=self._frame_steps, rows_advanced=self._rows_advanced)
+
+    @property
+    def empty(self) -> bool:
+        return not self._scheduler.tracks
+
+    @property
+    def can_move(self) -> bool:
+        """Whether a turn would do anything."""
+        scheduler = self._scheduler
+        if any(track.owner.cancelled for track in scheduler.tracks):
+            return True
+        return bool(scheduler.advancing()) or bool(scheduler.due())
+
+    def admit(self, ticket: Ticket) -> None:
+        """Prefill one newcomer; its failure is its own."""
+        request, stream = ticket.request, ticket.stream
+        if ticket.cancelled:
+            self._fail(ticket, StopReason.CANCELLED, "request_cancelled", "cancelled before it began")
+            return
+        row = self._scheduler.admit(ticket, max_frames=request.max_frames, has_room=lambda: stream.has_room)
+        ticket.prefill_started = now()
+        try:
+            self._runner.prefill(row, ticket.plan, seed=request.seed, sampling=request.sampling)
+        except Exception:
+            log.exception("prefill failed")
+            self._retire(row)
+            self._fail(ticket, StopReason.FAILED, "internal_error", "the engine could not process this request")
+            return
+        ticket.prefill_ended = now()
+
+    def turn(self) -> None:
+        """One frame of everybody who may advance, then the packets that are due."""
+        self._drop_cancelled()
+        self._step()
+        for job in self._scheduler.due():
+            self._decode(job)
+        self._finish_delivered()
+
+    def drop(self) -> None:
+        """Forget every row without a word; the owner tells the listeners."""
+        self._scheduler.tracks.clear()
+
+    def _drop_cancelled(self) -> None:
+        for row in reversed(range(len(self._scheduler.tracks))):
+            ticket = self._scheduler.tracks[row].owner
+            if ticket.cancelled:
+                self._retire(row)
+                self._fail(ticket, StopReason.CANCELLED, "request_cancelled", "the request was cancelled")
+
+    def _step(self) -> None:
+        advance = self._scheduler.advancing()
+        if not advance:
+            return
+        following = self._runner.step(advance)
+        self._scheduler.commit(advance, [code == self._runner.eos for code in following])
+        moment = now()
+        for track, advanced in zip(self._scheduler.tracks, advance, strict=False):
+            if advanced and track.frames == 1:
+                track.owner.first_frame = moment
+        self._frame_steps += 1
+        self._rows_advanced += sum(advance)
+
+    def _decode(self, job: PacketJob) -> None:
+        tracks = [self._scheduler.tracks[row] for row in job.rows]
+        packets = self._runner.decode(job.rows, [track.emitted for track in tracks], job.frames)
+        for track, pcm in zip(tracks, packets, strict=True):
+            track.emitted += job.frames
+            track.packets += 1
+            track.owner.deliver(pcm, job.frames, final=track.delivered)
+
+    def _finish_delivered(self) -> None:
+        for row in reversed(range(len(self._scheduler.tracks))):
+            track = self._scheduler.tracks[row]
+            if track.stop is not None and track.delivered:
+                self._retire(row)
+                self._on_leave(track.owner)
+                track.owner.end(track.stop, reserved=self._runner.bytes_per_row, on_host=self._runner.on_host)
+
+    def _retire(self, row: int) -> None:
+        source = self._scheduler.release(row)
+        if source is not None:
+            self._runner.move(source, row)
+
+    def _fail(self, ticket: Ticket, reason: StopReason, code: str, detail: str) -> None:
+        self._on_leave(ticket)
+        ticket.fail(reason, code, detail)
