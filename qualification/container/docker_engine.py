@@ -6,6 +6,8 @@ business (CI starts one; a laptop has one).
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -17,6 +19,7 @@ import requests
 from qualification.container.faults import ContainerFault, FaultCode
 
 CALL_SECONDS = 600
+DEFAULT_HOST = "unix:///var/run/docker.sock"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +48,9 @@ def docker_engine() -> Iterator[docker.DockerClient]:
         ContainerFault: `no_engine` where no daemon answers, with the reason.
     """
     try:
+        _knock(os.environ.get("DOCKER_HOST") or DEFAULT_HOST)
         client = docker.from_env(timeout=CALL_SECONDS)
-        client.ping()
-    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+    except (OSError, docker.errors.DockerException, requests.exceptions.RequestException) as error:
         raise ContainerFault(
             FaultCode.NO_ENGINE, f"no Docker engine answers here ({reason(error)}); install docker.io and start dockerd"
         ) from error
@@ -55,6 +58,14 @@ def docker_engine() -> Iterator[docker.DockerClient]:
         yield client
     finally:
         client.close()
+
+
+def _knock(host: str) -> None:
+    """Connect to a socket file once: the client's own attempt would leave a socket open. Raises `OSError`."""
+    scheme, _, path = host.partition("://")
+    if scheme == "unix":
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(path)
 
 
 def facts(client: docker.DockerClient) -> EngineFacts:

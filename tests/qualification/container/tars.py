@@ -10,7 +10,9 @@ from pathlib import Path
 Content = bytes | str | None  # a file, a symbolic link, a directory
 
 
-def write_tar(path: Path, entries: Mapping[str, Content], *, mtime: int = 7, owner: str = "", backwards: bool = False) -> Path:
+def write_tar(
+    path: Path, entries: Mapping[str, Content], *, mtime: int = 7, owner: str = "", backwards: bool = False
+) -> Path:
     """Write an archive; `str` content is a symbolic link's target, None a directory."""
     with tarfile.open(path, "w") as archive:
         for name in sorted(entries, reverse=backwards):

@@ -13,7 +13,14 @@ from qualification.container.faults import ContainerFault, FaultCode
 from tests.qualification.container.tars import Content, write_tar
 
 PLAN = BasePlan(
-    suite="bookworm", architecture="amd64", epoch=5, packages=("python",), dropped=frozenset({"tar"}), user="assay", uid=10001, gid=10001
+    suite="bookworm",
+    architecture="amd64",
+    epoch=5,
+    packages=("python",),
+    dropped=frozenset({"tar"}),
+    user="assay",
+    uid=10001,
+    gid=10001,
 )
 TREE: dict[str, Content] = {
     "./usr/bin/python3.11": b"interpreter",
@@ -23,7 +30,14 @@ TREE: dict[str, Content] = {
     "./usr/share/man/x": b"page",
     "./var/cache/apt/archives/python.deb": b"archive",
     "./var/lib/dpkg/status.d/python": b"Package: python\n",
-    "./var/lib/dpkg/status.d/python.list": b"./usr/bin/python3.11\n./usr/share/doc/python/copyright\n./usr/share/doc/python/changelog\n./usr/share/man/x\n",
+    "./var/lib/dpkg/status.d/python.list": b"\n".join(
+        (
+            b"./usr/bin/python3.11",
+            b"./usr/share/doc/python/copyright",
+            b"./usr/share/doc/python/changelog",
+            b"./usr/share/man/x",
+        )
+    ),
     "./var/lib/dpkg/status.d/tar": b"Package: tar\n",
     "./var/lib/dpkg/status.d/tar.list": b"./usr/bin/tar\n",
 }

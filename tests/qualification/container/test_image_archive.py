@@ -20,8 +20,19 @@ def _saved(tmp_path: Path, name: str, mtime: int, copied: str = "COPY dir:0a1b i
     place.mkdir()
     base = measured(write_tar(place / "base.tar", {"a": b"base"}))
     later = measured(write_tar(place / "later.tar", {"b": b"ours"}, mtime=mtime))
-    history = [{"created_by": "base"}, {"created_by": f"/bin/sh -c #(nop) {copied}"}, {"created_by": "ENV x", "empty_layer": True}]
-    config = {"architecture": "amd64", "os": "linux", "created": str(mtime), "config": {"Labels": {"l": "1"}}, "history": history, "rootfs": {"diff_ids": [base.digest, later.digest]}}
+    history = [
+        {"created_by": "base"},
+        {"created_by": f"/bin/sh -c #(nop) {copied}"},
+        {"created_by": "ENV x", "empty_layer": True},
+    ]
+    config = {
+        "architecture": "amd64",
+        "os": "linux",
+        "created": str(mtime),
+        "config": {"Labels": {"l": "1"}},
+        "history": history,
+        "rootfs": {"diff_ids": [base.digest, later.digest]},
+    }
     (place / "config.json").write_text(json.dumps(config))
     (place / "manifest.json").write_text(json.dumps([{"Config": "config.json", "Layers": ["base.tar", "later.tar"]}]))
     with tarfile.open(tmp_path / f"{name}.tar", "w") as archive:

@@ -21,7 +21,11 @@ def test_later_layers_win(tmp_path: Path) -> None:
 
 
 def test_whiteouts_remove(tmp_path: Path) -> None:
-    layers = _layers(tmp_path, {"d": None, "d/a": b"", "d/b": b"", "e": None, "e/x": b""}, {"d/.wh.a": b"", "e/.wh..wh..opq": b"", "e/y": b"new"})
+    layers = _layers(
+        tmp_path,
+        {"d": None, "d/a": b"", "d/b": b"", "e": None, "e/x": b""},
+        {"d/.wh.a": b"", "e/.wh..wh..opq": b"", "e/y": b"new"},
+    )
     with ImageTree(layers) as tree:
         assert list(tree.files()) == ["d/b", "e/y"]
 

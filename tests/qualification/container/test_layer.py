@@ -25,7 +25,9 @@ def test_clock_order_and_account_do_not_show(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [{"./opt/a": b"two"}, {"./opt/b": "c"}, {"./opt/c": b""}, {"./opt/a": None}], ids=["content", "link", "name", "type"]
+    "changed",
+    [{"./opt/a": b"two"}, {"./opt/b": "c"}, {"./opt/c": b""}, {"./opt/a": None}],
+    ids=["content", "link", "name", "type"],
 )
 def test_a_change_shows(tmp_path: Path, changed: dict[str, Content]) -> None:
     assert _digest(tmp_path, "changed", FILES | changed) != _digest(tmp_path, "first", FILES)
@@ -43,6 +45,9 @@ def test_a_layer_of_nothing_is_none(tmp_path: Path) -> None:
     assert not (tmp_path / "empty.out").exists()
 
 
-@pytest.mark.parametrize(("name", "expected"), [("./a/b/", "a/b"), ("/a", "a"), (".", ""), ("./", ""), (".hidden", ".hidden"), ("../x", "../x")])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("./a/b/", "a/b"), ("/a", "a"), (".", ""), ("./", ""), (".hidden", ".hidden"), ("../x", "../x")],
+)
 def test_canonical(name: str, expected: str) -> None:
     assert canonical(name) == expected

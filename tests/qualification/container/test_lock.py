@@ -37,7 +37,9 @@ def test_the_variants_differ_in_the_build_of_torch() -> None:
     assert not {name for name in cpu if name.startswith("nvidia-")}
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "six==1.0\n", f"six>=1.0 --hash=sha256:{HASH}\n", "six==1.0 --hash=sha256:abc\n"])
+@pytest.mark.parametrize(
+    "text", ["", "# nothing\n", "six==1.0\n", f"six>=1.0 --hash=sha256:{HASH}\n", "six==1.0 --hash=sha256:abc\n"]
+)
 def test_a_pin_without_a_hash_does_not_load(tmp_path: Path, text: str) -> None:
     with pytest.raises(ContainerFault) as caught:
         lock.read(_locked(tmp_path, text))

@@ -13,14 +13,31 @@ from qualification.container.layer import measured
 from tests.qualification.container.tars import write_tar
 
 SOURCE = {
-    "architecture": "amd64", "os": "linux", "created": "2026-01-01T00:00:00Z", "docker_version": "20", "container": "abc",
-    "config": {"User": "1:1", "Hostname": "abc", "Image": "sha256:x", "Env": ["A=1"], "Labels": {"l": "1"}, "Volumes": None},
-}  # fmt: skip
+    "architecture": "amd64",
+    "os": "linux",
+    "created": "2026-01-01T00:00:00Z",
+    "docker_version": "20",
+    "container": "abc",
+    "config": {
+        "User": "1:1",
+        "Hostname": "abc",
+        "Image": "sha256:x",
+        "Env": ["A=1"],
+        "Labels": {"l": "1"},
+        "Volumes": None,
+    },
+}
 
 
 def _image(tmp_path: Path, **changes: object) -> oci.Image:
     layer = measured(write_tar(tmp_path / "layer.tar", {"a": b"one"}))
-    values: dict[str, object] = {"layers": (layer,), "source": SOURCE, "annotations": {"l": "1"}, "epoch": 5, "steps": ("base",)}
+    values: dict[str, object] = {
+        "layers": (layer,),
+        "source": SOURCE,
+        "annotations": {"l": "1"},
+        "epoch": 5,
+        "steps": ("base",),
+    }
     return oci.assemble(**(values | changes))  # type: ignore[arg-type]
 
 
@@ -32,7 +49,11 @@ def test_what_a_builder_adds_by_itself_does_not_show(tmp_path: Path) -> None:
     assert config["created"] == "1970-01-01T00:00:05Z"
 
 
-@pytest.mark.parametrize("changes", [{"epoch": 6}, {"annotations": {}}, {"source": SOURCE | {"config": {}}}], ids=["time", "annotations", "config"])
+@pytest.mark.parametrize(
+    "changes",
+    [{"epoch": 6}, {"annotations": {}}, {"source": SOURCE | {"config": {}}}],
+    ids=["time", "annotations", "config"],
+)
 def test_what_matters_shows(tmp_path: Path, changes: dict[str, object]) -> None:
     assert _image(tmp_path, **changes).manifest.digest != _image(tmp_path).manifest.digest
 

@@ -26,7 +26,9 @@ def model(tmp_path: Path) -> Path:
 @pytest.fixture
 def pins(tmp_path: Path, model: Path) -> Path:
     path = Path(shutil.copy(data_file("pins.json"), tmp_path / "pins.json"))
-    pin_model(model, tier="reference", model_id="example/small", licence="Apache-2.0", source="this test", pins_path=path)
+    pin_model(
+        model, tier="reference", model_id="example/small", licence="Apache-2.0", source="this test", pins_path=path
+    )
     return path
 
 
@@ -34,7 +36,9 @@ def test_a_base_by_digest_is_accepted() -> None:
     stage_install.check_base(f"127.0.0.1:5000/assay/base@{DIGEST}")
 
 
-@pytest.mark.parametrize("base", ["", "debian", "debian:12", f"debian:12@{DIGEST}", "debian@sha256:abc", "127.0.0.1:5000/base"])
+@pytest.mark.parametrize(
+    "base", ["", "debian", "debian:12", f"debian:12@{DIGEST}", "debian@sha256:abc", "127.0.0.1:5000/base"]
+)
 def test_a_base_by_tag_stops_the_build(base: str) -> None:
     with pytest.raises(SystemExit, match="base_by_tag"):
         stage_install.check_base(base)
@@ -109,7 +113,12 @@ def test_a_good_image_passes_the_last_look(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "words"),
-    [("weights", "weights_differ"), ("mode", "not 0444"), ("shell", "/usr/bin/sh is a tool"), ("pip", "package manager")],
+    [
+        ("weights", "weights_differ"),
+        ("mode", "not 0444"),
+        ("shell", "/usr/bin/sh is a tool"),
+        ("pip", "package manager"),
+    ],
 )
 def test_the_last_look_names_what_is_wrong(root: Path, fault: str, words: str) -> None:
     weights = stage_check.below(root, layout.MODEL) / "model.safetensors"
