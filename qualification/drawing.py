@@ -18,8 +18,6 @@ def report_program() -> Report | None:
     """Evidence -> HTML text, or None where the template engine is not installed."""
     if find_spec("jinja2") is None:
         return None
-    try:
-        from qualification.report.page import draw
-    except ImportError:
-        return None
-    return draw
+    from qualification.report.html import render
+
+    return render

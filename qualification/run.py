@@ -23,7 +23,6 @@ from qualification.environment import capture_environment
 from qualification.errors import (
     BundleError,
     InputError,
-    QualificationError,
     SigningError,
     SubjectError,
     UsageError,
@@ -88,7 +87,7 @@ class Run:
             with self._launched() as subject:
                 self._measure(subject)
             return self._seal()
-        except (QualificationError, KeyboardInterrupt) as error:
+        except (Exception, KeyboardInterrupt) as error:  # a fault of our own, too, must not pass for a finished run
             self._interrupted(error)
             raise
 

@@ -22,7 +22,7 @@ from qualification.engine_process import EngineProcess
 from qualification.errors import SubjectError, UsageError
 
 READY_SECONDS = 120.0
-_POLL_SECONDS = 0.1
+_POLL_SECONDS = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)

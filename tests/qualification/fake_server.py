@@ -201,7 +201,8 @@ class FakeServer:
             if self.behaviour.die_after is not None and index >= self.behaviour.die_after and b"audio/pcm" in piece:
                 os._exit(9)
             if fault == "dies_mid_stream" and b"audio/pcm" in piece:
-                return writer.transport.abort()
+                writer.transport.abort()
+                return
             if fault == "closes_mid_stream" and b"audio/pcm" in piece:
                 return
         writer.write(b"0\r\n\r\n")

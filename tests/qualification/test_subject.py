@@ -40,7 +40,7 @@ def test_a_process_is_ready_inside_and_gone_outside() -> None:
 def test_a_process_that_is_never_ready_is_stopped() -> None:
     with (
         pytest.raises(SubjectError, match="was not ready in time"),
-        started(fake("--fault", "never_ready"), Clock(), ready_seconds=1.5),
+        started(fake("--fault", "never_ready"), Clock(), ready_seconds=6.0),
     ):
         pass
 
