@@ -53,13 +53,13 @@ def run_all(original: good.Good, directory: Path) -> Iterator[Caught]:
     yield Caught(name="the good bundle, untouched", code="none", caught=untouched.exit_code == 0, found=codes)
     for number, tamper in enumerate(CORPUS):
         yield run_tamper(original, tamper, directory / f"t{number}")
-    for name, (code, accident) in ACCIDENTS.items():
-        yield _over_all_files(original, name, code, accident, directory)
+    for name in ACCIDENTS:
+        yield over_all_files(original, name, directory)
 
 
-def _over_all_files(
-    original: good.Good, name: str, code: str, accident: Callable[[Path], None], directory: Path
-) -> Caught:
+def over_all_files(original: good.Good, name: str, directory: Path) -> Caught:
+    """One kind of accident on every file that the manifest lists."""
+    code, accident = ACCIDENTS[name]
     missed = []
     paths = [path for path in EvidenceView(original.root).walked.files if path not in manifest.OUTSIDE]
     for path in paths:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from qualification import paths, strictjson
 from qualification.tamper.bench import Bench, Reseal
-from qualification.tamper.changes import Tamper, case, document, manifest_entry, resign
+from qualification.tamper.changes import Tamper, case, document, first_audio, manifest_entry, resign
 
 
 def _other_key_id(bench: Bench) -> None:
@@ -99,6 +99,7 @@ SEALED: Final[tuple[Tamper, ...]] = (
     case("manifest lists itself", "manifest.role", manifest_entry(path=paths.MANIFEST), Reseal.NOTHING),
     case("manifest with a wrong size", "file.size", manifest_entry(bytes=1), Reseal.NOTHING),
     case("manifest with a wrong digest", "file.digest", manifest_entry(sha256="0" * 64), Reseal.NOTHING),
+    case("a stored utterance gone", "file.missing", lambda b: (b.root / first_audio(b)).unlink(), Reseal.NOTHING),
     case("a file without a role", "file.extra", lambda b: b.replace("notes.txt", b"hello\n"), Reseal.NOTHING),
     case("a document is a symbolic link", "file.irregular", _link, Reseal.NOTHING),
     case("a directory is a symbolic link", "file.irregular", _linked_directory, Reseal.NOTHING),
