@@ -6,9 +6,13 @@ last convolution is scaled once so that its output is as loud as the reference: 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from enum import Enum, auto
+from functools import partial
 
 import numpy as np
 import torch
@@ -20,6 +24,7 @@ from engine.config import CodecConfig
 from engine.contract import SAMPLE_RATE_HZ, SAMPLES_PER_FRAME
 from recipe.corpus import (
     Samples,
+    Shard,
     rendered_hours,
     rendering_complete,
     read_shards,
@@ -28,6 +33,7 @@ from recipe.corpus import (
 )
 from recipe.encoder import Encoder, quantise
 from recipe.errors import RecipeError
+from recipe.graphs import captured
 from recipe.schedule import Budget, Schedule
 from recipe.settings import CodecSettings, Settings
 from recipe.spectral import distance, mel_correlation
@@ -35,11 +41,14 @@ from recipe.spectral import distance, mel_correlation
 Report = Callable[[str], None]
 
 ENCODER_FILE, DECODER_FILE, RECORD_FILE = "encoder.safetensors", "decoder.safetensors", "codec.json"
-COMMITMENT = 0.25
 CHECK_SEGMENTS = 64
 ENCODE_ROWS = {"cuda": 64, "cpu": 4}  # utterances a batch; a CPU is fastest while a batch fits its caches
 WAIT_SECONDS = 900.0
 INITIAL_GAMMA, INITIAL_LAYER_SCALE = 0.1, 0.1  # the published initial values are for far longer training
+INITIAL_OUTPUT = 0.03  # of the last convolution, so that the first waveforms are about as loud as speech
+RESIDUAL_ENDINGS, RESIDUAL_SCALE = ("conv2.conv", "point.0", "point.1"), 0.4  # last layers of residual units
+CLIP = 1.0
+WATCH_STEPS, REPORT_STEPS = 10, 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,20 +64,31 @@ class CodecRecord:
     entries_in_use: float
 
 
+class Phase(Enum):
+    """What learns. WARM: encoder and decoder without quantisation, while the codebooks follow; with codes from the start, a fresh encoder's codes
+    say nothing and the decoder learns to ignore them. WHOLE: everything. DECODER: encoder and codebooks stand still."""
+
+    WARM = auto()
+    WHOLE = auto()
+    DECODER = auto()
+
+
+COMMITMENT = {Phase.WARM: 0.02, Phase.WHOLE: 0.25, Phase.DECODER: 0.0}  # weight of the distance between latents and codebooks
+
+
 class Codec:
     """Encoder and decoder on one device."""
 
     def __init__(self, config: CodecConfig, *, width: int, device: torch.device) -> None:
-        self.encoder = Encoder(config, width).to(device)
-        self.decoder = CodecDecoder(config).to(device)
+        self.encoder = Encoder(config, width)
+        self.decoder = CodecDecoder(config)
+        initialise(self.encoder)
+        initialise(self.decoder)
         for layer in (*self.decoder.quantizer.rvq_first.vq.layers, *self.decoder.quantizer.rvq_rest.vq.layers):
             layer.requires_grad_(False)  # moving averages, not gradients
             layer._codebook.cluster_usage.zero_()  # type: ignore[union-attr,operator]  # every entry starts unused
-        for name, parameter in self.decoder.named_parameters():
-            if name.endswith("gamma"):
-                parameter.data.fill_(INITIAL_GAMMA)
-            elif name.endswith("layer_scale.scale"):
-                parameter.data.fill_(INITIAL_LAYER_SCALE)
+        self.encoder.to(device)
+        self.decoder.to(device)
 
     def freeze_codes(self) -> None:
         """From now on only what follows the codebooks learns."""
@@ -90,7 +110,6 @@ def train_codec(settings: Settings, config: CodecConfig, report: Report) -> None
     device = torch.device(settings.device)
     torch.manual_seed(settings.text.seed)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
-    torch.backends.cudnn.benchmark = device.type == "cuda"
     _wait(lambda: rendered_hours(settings.work) >= settings.codec.hours or rendering_complete(settings.work))
     audio = _load_audio(settings).to(device)
     hours = len(audio) / SAMPLE_RATE_HZ / 3_600
@@ -115,19 +134,81 @@ def encode_all(settings: Settings, config: CodecConfig, report: Report) -> None:
             raise RecipeError(f"{path} is missing; run the codec stage first")
         module.load_state_dict(load_file(path, device=str(device)))
     _wait(lambda: rendering_complete(settings.work))
-    torch.backends.cudnn.benchmark = False  # every batch has another length
     started = time.monotonic()
     codes: list[np.ndarray] = []
-    for shard in read_shards(settings.work):
+    for shard in _ahead(read_shards(settings.work)):
         codes += _encode(codec, list(shard.utterances()), device)
     write_codes(settings.work, codes)
     report(f"encoded {len(codes)} utterances in {time.monotonic() - started:.1f} s")
 
 
+class Trainer:
+    """One training step a phase."""
+
+    def __init__(self, codec: Codec, audio: Tensor, settings: CodecSettings) -> None:
+        self.codec, self.audio, self.settings = codec, audio, settings
+        self.rate = torch.zeros((), device=audio.device)
+        self.optimiser = torch.optim.AdamW(
+            codec.parameters(),
+            lr=self.rate if audio.is_cuda else settings.learning_rate,
+            betas=(0.8, 0.99),
+            weight_decay=0.0,
+            fused=audio.is_cuda,
+            capturable=audio.is_cuda,
+        )
+        self.seen = torch.zeros(2, device=audio.device)  # spectral distance and commitment of the last step
+
+    def set_rate(self, rate: float) -> None:
+        """Learning rate of the next steps."""
+        if self.audio.is_cuda:
+            self.rate.fill_(rate)
+        else:
+            for group in self.optimiser.param_groups:
+                group["lr"] = rate
+
+    def step(self, phase: Phase) -> None:
+        """Draw a batch and learn from it. No host synchronisation."""
+        wanted = _segments(self.audio, self.settings.segments, self.settings.frames)
+        with torch.set_grad_enabled(phase is not Phase.DECODER):
+            latent = self.codec.encoder(wanted)
+        quantised = quantise(self.codec.decoder, latent, learn=phase is not Phase.DECODER)
+        warm = phase is Phase.WARM
+        made = self.codec.decoder.synthesize(quantised.unquantised if warm else quantised.latent)
+        spectral = distance(made, wanted)
+        self.optimiser.zero_grad(set_to_none=True)
+        (spectral + COMMITMENT[phase] * quantised.commitment).backward()
+        torch.nn.utils.clip_grad_norm_(self.codec.parameters(), CLIP)
+        self.optimiser.step()
+        self.seen.copy_(torch.stack((spectral.detach(), quantised.commitment.detach())))
+
+
+def initialise(module: torch.nn.Module) -> None:
+    """Weights that keep the variance of a signal from layer to layer, no biases, weak residual branches.
+
+    PyTorch's own initial values let a signal die out in a network this deep: the output would not depend on the input.
+    """
+    for name, part in module.named_modules():
+        if isinstance(part, torch.nn.Conv1d | torch.nn.Linear):
+            fan = part.weight[0].numel()
+        elif isinstance(part, torch.nn.ConvTranspose1d):
+            fan = part.weight.shape[0] * part.kernel_size[0] // part.stride[0]
+        else:
+            continue
+        branch = any(name.endswith(ending) for ending in RESIDUAL_ENDINGS)
+        torch.nn.init.normal_(part.weight, std=(RESIDUAL_SCALE if branch else 1.0) / math.sqrt(fan))
+        if part.bias is not None:
+            torch.nn.init.zeros_(part.bias)
+    for name, parameter in module.named_parameters():
+        if name.endswith("gamma"):
+            parameter.data.fill_(INITIAL_GAMMA)
+        elif name.endswith("layer_scale.scale"):
+            parameter.data.fill_(INITIAL_LAYER_SCALE)
+        elif name == "decoder.6.conv.weight":
+            parameter.data.mul_(INITIAL_OUTPUT)
+
+
 def _train(codec: Codec, audio: Tensor, settings: CodecSettings, report: Report) -> Schedule:
-    optimiser = torch.optim.AdamW(
-        codec.parameters(), lr=settings.learning_rate, betas=(0.8, 0.99), weight_decay=0.0, fused=audio.is_cuda
-    )
+    trainer = Trainer(codec, audio, settings)
     schedule = Schedule(
         Budget(
             steps=settings.steps,
@@ -136,27 +217,28 @@ def _train(codec: Codec, audio: Tensor, settings: CodecSettings, report: Report)
             learning_rate=settings.learning_rate,
         )
     )
-    frozen = False
-    while not schedule.over:
-        if not frozen and schedule.progress >= 1.0 - settings.frozen_share:
+    trainer.set_rate(schedule.learning_rate())
+    ends = {Phase.WARM: settings.warm_share, Phase.WHOLE: 1.0 - settings.frozen_share, Phase.DECODER: 1.0}
+    for phase, end in ends.items():
+        if phase is Phase.DECODER:
             codec.freeze_codes()
-            frozen = True
-        for group in optimiser.param_groups:
-            group["lr"] = schedule.learning_rate()
-        wanted = _segments(audio, settings.segments, settings.frames)
-        with torch.set_grad_enabled(not frozen):
-            latent = codec.encoder(wanted)
-        quantised = quantise(codec.decoder, latent, learn=not frozen)
-        spectral = distance(codec.decoder.synthesize(quantised.latent), wanted)
-        optimiser.zero_grad(set_to_none=True)
-        (spectral + COMMITMENT * quantised.commitment).backward()
-        torch.nn.utils.clip_grad_norm_(codec.parameters(), 1.0)
-        optimiser.step()
-        schedule.step += 1
-        if schedule.step % 100 == 0:
-            report(
-                f"step {schedule.step}, {schedule.seconds:.0f} s, spectral {float(spectral):.3f}, "
-                f"commitment {float(quantised.commitment):.4f}"
+        step, is_graph = captured(partial(trainer.step, phase), audio.device, report)
+        report(f"{phase.name.lower()} phase at {schedule.seconds:.0f} s, captured: {is_graph}")
+        while schedule.progress < end:
+            trainer.set_rate(schedule.learning_rate())
+            step()
+            schedule.step += 1
+            if schedule.step % WATCH_STEPS == 0:
+                spectral, commitment = trainer.seen.tolist()
+                if schedule.step % REPORT_STEPS == 0:
+                    report(
+                        f"step {schedule.step}, {schedule.seconds:.0f} s, "
+                        f"spectral {spectral:.3f}, commitment {commitment:.4f}"
+                    )
+        if phase is Phase.WARM and float(trainer.seen[0]) > settings.warm_limit:
+            raise RecipeError(
+                f"spectral distance {float(trainer.seen[0]):.2f} after the warm phase, above {settings.warm_limit}: "
+                "the codec does not learn; check the audio and the learning rate"
             )
     return schedule
 
@@ -216,6 +298,15 @@ def _encode(codec: Codec, utterances: list[Samples], device: torch.device) -> li
         for row, index in enumerate(batch):
             codes[index] = result[row, :, : len(utterances[index]) // SAMPLES_PER_FRAME].T
     return [codes[index] for index in range(len(utterances))]
+
+
+def _ahead(shards: Iterator[Shard]) -> Iterator[Shard]:
+    """The same shards, each read while the one before it is encoded."""
+    with ThreadPoolExecutor(max_workers=1) as reader:
+        following = reader.submit(next, shards, None)
+        while (shard := following.result()) is not None:
+            following = reader.submit(next, shards, None)
+            yield shard
 
 
 def _batches(order: list[int], rows: int) -> Iterator[list[int]]:

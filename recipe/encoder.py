@@ -19,8 +19,9 @@ from engine.config import CodecConfig
 
 WIDTHS = (1, 2, 4, 8, 10, 10)  # times the encoder's width, after each downsampling of 3, 4, 5, 8, 2, 2 (the first: before it)
 STRIDES = (3, 4, 5, 8, 2, 2)
+LOUDNESS = 8.0  # speech at an RMS of 0.1 or so reaches the first layer near unit variance
 DECAY = 0.99
-DEAD_USAGE = 0.3  # an entry used less often than this a step restarts
+DEAD_USAGE = 0.1  # an entry used less often than this a step restarts
 
 
 class Downsample(nn.Module):
@@ -54,20 +55,23 @@ class Encoder(nn.Module):
         self.last = nn.Conv1d(config.latent, config.codebook_dim, 3)
 
     def forward(self, samples: Tensor) -> Tensor:
-        x = self.first(F.pad(samples[:, None], (6, 0)))
+        x = self.first(F.pad(LOUDNESS * samples[:, None], (6, 0)))
         for stage in self.stages:
             x = stage(x)
         x = x + self.transformer(x, None)
         latent: Tensor = self.last(F.pad(F.elu(x), (2, 0)))
-        return latent
+        # Unit variance in every frame: without quantisation nothing else would bound the latents.
+        return F.layer_norm(latent.transpose(1, 2), (latent.shape[1],)).transpose(1, 2)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quantised:
-    """`codes` [B, 16, T]; `latent` [B, codebook_dim, T] that the decoder gets, with a straight-through gradient; `commitment` scalar."""
+    """`codes` [B, 16, T]; `latent` [B, codebook_dim, T] that the decoder gets, with a straight-through gradient; `unquantised`, the same
+    without quantisation; `commitment` scalar."""
 
     codes: Tensor
     latent: Tensor
+    unquantised: Tensor
     commitment: Tensor
 
 
@@ -78,6 +82,7 @@ def quantise(decoder: CodecDecoder, latent: Tensor, *, learn: bool) -> Quantised
     return Quantised(
         codes=torch.cat((first.codes, rest.codes), dim=1),
         latent=first.latent + rest.latent,
+        unquantised=first.unquantised + rest.unquantised,
         commitment=first.commitment + rest.commitment,
     )
 
@@ -98,6 +103,7 @@ def _residual(group: ResidualQuantizer, latent: Tensor, *, learn: bool) -> Quant
     return Quantised(
         codes=torch.stack([code.view(projected.shape[:2]) for code in codes], dim=1),
         latent=group.output_proj(straight.transpose(1, 2)),
+        unquantised=group.output_proj(projected.transpose(1, 2)),
         commitment=F.mse_loss(projected, total),
     )
 

@@ -25,12 +25,14 @@ class CodecSettings:
     """`hours` of audio are enough to start on; `segments` of `frames` make a batch."""
 
     hours: float = 8.0
-    segments: int = 32
-    frames: int = 24
-    steps: int = 5_000
+    segments: int = 20
+    frames: int = 20
+    steps: int = 8_000
     seconds: float = 200.0
     learning_rate: float = 1e-3
     warmup_steps: int = 150
+    warm_share: float = 0.12  # of the beginning, in which nothing is quantised
+    warm_limit: float = 3.3  # spectral distance above which the warm phase has failed
     frozen_share: float = 0.3  # of the end, in which encoder and codebooks stand still and the decoder alone learns
 
 
@@ -104,7 +106,7 @@ def preset(name: str, *, work: Path, device: str, processes: int) -> Settings:
         device=device,
         processes=processes,
         text=TextSettings(sentences=96, descriptions_per_voice=4),
-        codec=CodecSettings(hours=0.02, segments=4, frames=12, steps=12, seconds=60.0, warmup_steps=3),
+        codec=CodecSettings(hours=0.02, segments=4, frames=12, steps=12, seconds=60.0, warmup_steps=3, warm_limit=100.0),
         talker=TalkerSettings(
             buckets=(Bucket(length=224, rows=4), Bucket(length=400, rows=2)),
             predictor_frames=4, steps=12, seconds=60.0, warmup_steps=3,

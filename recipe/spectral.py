@@ -40,8 +40,7 @@ def magnitude(wave: Tensor, size: int) -> Tensor:
 
 def log_mel(wave: Tensor) -> Tensor:
     """Log mel magnitudes [B, 80, frames]."""
-    bank = torch.from_numpy(_mel_bank()).to(wave.device)
-    return ((bank @ magnitude(wave, MEL_SIZE)) + FLOOR).log()
+    return ((_mel_bank(wave.device) @ magnitude(wave, MEL_SIZE)) + FLOOR).log()
 
 
 def mel_correlation(made: Tensor, wanted: Tensor) -> float:
@@ -54,9 +53,10 @@ def _level(wave: Tensor) -> Tensor:
     return (wave.square().mean(dim=1) + 1e-6).log()
 
 
-@lru_cache(maxsize=1)
-def _mel_bank() -> np.ndarray:
-    """Triangular filters [80, 513], each of unit sum."""
+@lru_cache(maxsize=2)
+def _mel_bank(device: torch.device) -> Tensor:
+    """Triangular filters [80, 513], each of unit sum; kept on the device, because a captured step may not copy from the host."""
+
     def to_mel(hertz: float) -> float:
         return 2595.0 * float(np.log10(1.0 + hertz / 700.0))
 
@@ -65,4 +65,5 @@ def _mel_bank() -> np.ndarray:
     rising = (bins - edges[:-2, None]) / (edges[1:-1] - edges[:-2])[:, None]
     falling = (edges[2:, None] - bins) / (edges[2:] - edges[1:-1])[:, None]
     bank = np.maximum(0.0, np.minimum(rising, falling))
-    return (bank / np.maximum(bank.sum(axis=1, keepdims=True), 1e-8)).astype(np.float32)
+    unit = bank / np.maximum(bank.sum(axis=1, keepdims=True), 1e-8)
+    return torch.from_numpy(unit.astype(np.float32)).to(device)

@@ -20,6 +20,7 @@ from engine.layers import Rotary
 from engine.talker import SpeechModel, Talker
 from recipe.batches import IGNORED, Batch, Corpus, draw
 from recipe.corpus import read_codes, write_record
+from recipe.graphs import Step, captured
 from recipe.prompts import load_prompts
 from recipe.schedule import Budget, Schedule
 from recipe.settings import Bucket, Settings, TalkerSettings
@@ -30,7 +31,6 @@ TALKER_FILE, RECORD_FILE = "talker.safetensors", "talker.json"
 PREDICTOR_WEIGHT = 3.0  # of the mean over 15 codebooks, against codebook 0
 CLIP = 1.0
 WATCH_STEPS = 20  # between looks at the clock
-CAPTURE_WARMUP = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,14 +161,14 @@ def train_talker(settings: Settings, config: TalkerConfig, report: Report) -> No
     members = corpus.members(settings.talker.buckets)
     report(f"{len(frames)} utterances, {len(codes)} frames; buckets of {[len(group) for group in members]}")
     trainer = Trainer(corpus, config, settings.talker)
-    steps, captured = _steps(trainer, members, report)
+    steps, all_captured = _steps(trainer, members, report)
     schedule = _train(trainer, steps, _proportions(members, settings.talker), settings.talker, report)
     seen = [round(value, 4) for value in trainer.seen.tolist()]
     state = {name: tensor.to(torch.bfloat16).contiguous() for name, tensor in trainer.model.state_dict().items()}
     save_file(state, settings.work / TALKER_FILE)
     record = TalkerRecord(
         steps=schedule.step, seconds=round(schedule.seconds, 1), utterances=sum(len(group) for group in members),
-        captured=captured, talker_loss=seen[0], predictor_loss=seen[1],
+        captured=all_captured, talker_loss=seen[0], predictor_loss=seen[1],
     )  # fmt: skip
     write_record(settings.work / RECORD_FILE, asdict(record))
     report(f"talker: {record}")
@@ -189,37 +189,19 @@ def initialise(model: SpeechModel) -> None:
             parameter.data.mul_(0.1)
 
 
-def _steps(trainer: Trainer, members: list[Tensor], report: Report) -> tuple[list[Callable[[], None]], bool]:
-    """One callable a bucket: replays of captured graphs on CUDA, plain steps elsewhere or where capture is refused."""
-    plain = [_plain(trainer, bucket, group) for bucket, group in zip(trainer.settings.buckets, members, strict=True)]
-    if not trainer.cuda:
-        return plain, False
+def _steps(trainer: Trainer, members: list[Tensor], report: Report) -> tuple[list[Step], bool]:
+    """One step a bucket, and whether all of them are captured graphs."""
     trainer.set_rate(trainer.settings.learning_rate / trainer.settings.warmup_steps)
-    try:
-        captured = [_capture(step) for step in plain]
-    except RuntimeError as error:
-        report(f"no captured graph ({str(error).splitlines()[0]}); training goes on step by step")
-        torch.cuda.synchronize()
-        return plain, False
-    report("steps captured")
-    return captured, True
+    steps, all_captured = [], True
+    for bucket, group in zip(trainer.settings.buckets, members, strict=True):
+        step, is_graph = captured(_plain(trainer, bucket, group), trainer.corpus.device, report)
+        steps.append(step)
+        all_captured &= is_graph
+    return steps, all_captured
 
 
-def _plain(trainer: Trainer, bucket: Bucket, members: Tensor) -> Callable[[], None]:
+def _plain(trainer: Trainer, bucket: Bucket, members: Tensor) -> Step:
     return lambda: trainer.step(bucket, members)
-
-
-def _capture(step: Callable[[], None]) -> Callable[[], None]:
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(CAPTURE_WARMUP):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
 
 
 def _proportions(members: list[Tensor], settings: TalkerSettings) -> Tensor:
@@ -231,7 +213,7 @@ def _proportions(members: list[Tensor], settings: TalkerSettings) -> Tensor:
 
 
 def _train(
-    trainer: Trainer, steps: list[Callable[[], None]], shares: Tensor, settings: TalkerSettings, report: Report
+    trainer: Trainer, steps: list[Step], shares: Tensor, settings: TalkerSettings, report: Report
 ) -> Schedule:
     schedule = Schedule(
         Budget(
