@@ -39,7 +39,7 @@ def test_the_account_counts_frames_samples_and_packets_and_orders_its_times() ->
     time.sleep(0.002)
     ticket.prefill_ended = ticket.first_frame = now()
     take_all(ticket, [1, 2])
-    ticket.end(StopReason.EOS, device_bytes=None, host_bytes=77)
+    ticket.end(StopReason.EOS, reserved=77, on_host=True)
     end = ending(drain(ticket.stream))
     assert isinstance(end, SpeechEnd)
     assert end.reason is StopReason.EOS
