@@ -24,10 +24,13 @@ from tests.qualification.container.tars import Content, write_tar
 from tests.qualification.safetensors_files import write_sound
 
 DEP5 = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\nFiles: *\n"
-CONTROL = (
-    b"Package: libz\nVersion: 1:1.2\nArchitecture: amd64\nSource: zlib (1.2)\nDepends: libc6 (>= 2), other | more\nX-Archive-SHA256: "
-    + b"d" * 64
-)
+CONTROL = f"""Package: libz
+Version: 1:1.2
+Architecture: amd64
+Source: zlib (1.2)
+Depends: libc6 (>= 2), other | more
+X-Archive-SHA256: {"d" * 64}
+""".encode()
 SITE_TREE: dict[str, Content] = {
     f"{SITE}/six-1.0.dist-info/METADATA": b"\n".join(
         (
