@@ -101,12 +101,13 @@ def _telemetry(evidence: EvidenceView) -> Iterator[Finding]:
         yield Finding(code="telemetry.order", file=paths.TELEMETRY, detail="samples are out of order")
     for phase in evidence.phases:
         if phase["kind"] == "measure":
-            yield from _coverage(phase, [sample.at_ns for sample in samples])
+            yield from coverage(phase, [sample.at_ns for sample in samples])
     yield from _processors(samples, evidence)
     yield from _memory(samples, evidence)
 
 
-def _coverage(phase: Phase, moments: Sequence[int]) -> Iterator[Finding]:
+def coverage(phase: Phase, moments: Sequence[int]) -> Iterator[Finding]:
+    """Gaps between `moments` (nanoseconds, in order) inside a phase, its edges included."""
     start, end = phase["start_ns"], phase["end_ns"]
     inside = [moment for moment in moments if start < moment < end]
     before = max((moment for moment in moments if moment <= start), default=None)

@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from qualification import paths, schema, strictjson
-from qualification.digest import sha256_file
+from qualification import paths
 from qualification.errors import QualificationError
 from qualification.evaluation import Gate
 from qualification.evidence_view import EvidenceView
@@ -81,9 +80,8 @@ def _ask(name: str, step: Step) -> list[Finding]:
 def _sealed(evidence: EvidenceView) -> Sealed | None:
     """What the bundle says of itself, read without belief; None where it cannot be read."""
     try:
-        summary = strictjson.load(paths.locate(evidence.root, paths.SUMMARY), paths.SUMMARY)
-        schema.validate("summary", summary, paths.SUMMARY)
-        manifest_sha256 = sha256_file(paths.locate(evidence.root, paths.MANIFEST))
+        summary = evidence.document(paths.SUMMARY)
+        manifest_sha256 = evidence.sha256(paths.MANIFEST)
     except (QualificationError, OSError):
         return None
     return Sealed(

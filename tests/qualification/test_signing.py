@@ -47,8 +47,8 @@ def test_other_keys_are_refused(tmp_path: Path) -> None:
     pem = curve.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     with pytest.raises(SigningError, match="not an Ed25519 key"):
         signing.private_key(pem, "k")
+    public = curve.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     with pytest.raises(SigningError, match="not an Ed25519 key"):
-        public = curve.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         signing.trusted_key(public, "k.pub")
     locked = ed25519.Ed25519PrivateKey.generate().private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")

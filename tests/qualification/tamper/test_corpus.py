@@ -1,4 +1,4 @@
-"""Each bundle that must be refused is refused, by its own finding; and no finding of the verifier is without a tamper."""
+"""Each bundle that must be refused is refused, by its own finding; and no finding is without a tamper."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_code_has_a_tamper() -> None:
 
 
 def test_a_tamper_that_changes_nothing_shows_nothing(good_bundle: Good, tmp_path: Path) -> None:
-    idle = case("idle", "file.digest", lambda bundle: bundle.replace("run.json", (bundle.root / "run.json").read_bytes()))
+    idle = case("idle", "file.digest", lambda b: b.replace("run.json", (b.root / "run.json").read_bytes()))
     with pytest.raises(ValueError, match="changed nothing"):
         run_tamper(good_bundle, idle, tmp_path / "bundle")
 
