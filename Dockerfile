@@ -70,7 +70,9 @@ CMD ["serve"]
 
 FROM runtime AS check
 USER 0:0
-COPY --from=verify /build/ /build/
+COPY --from=verify /build/tools/ /build/tools/
+COPY --from=verify /build/source/ /build/source/
+COPY --from=verify /build/pins.json /build/pins.json
 WORKDIR /build/source
 ENV PYTHONPATH=/build/tools PYTHONDONTWRITEBYTECODE=1
 RUN ["/usr/bin/python3.11", "-m", "qualification.container.stage_check"]

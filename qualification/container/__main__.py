@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from pathlib import Path
+from types import FrameType
 
 from qualification import strictjson
 from qualification.container import base, lock
@@ -25,18 +27,27 @@ from qualification.paths import PINS, data_file
 CHECKOUT = Path(__file__).resolve().parents[2]
 OUTPUT = CHECKOUT / "build" / "container"
 RUN_ID = "container-drill"
+INTERRUPTED = 130
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; the only place that turns errors into exit codes."""
     arguments = _parser().parse_args(argv)
     arguments.output = arguments.output or OUTPUT / arguments.variant
+    signal.signal(signal.SIGTERM, _as_interrupt)  # so that registries and containers are cleaned up
     try:
         return _COMMANDS[arguments.command](arguments)
     except QualificationError as error:
         name = f"{error.code}: " if isinstance(error, ContainerFault) else ""
         print(f"error: {name}{error}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _as_interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 def _lock(arguments: argparse.Namespace) -> int:

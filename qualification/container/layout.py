@@ -65,9 +65,15 @@ TOOLS = frozenset(
         "zsh",
     }
 )
+# Headers, CMake files, compilers, test programs: for building extensions, not for running. torch needs its
+# `torch_shm_manager` at import, so that one stays.
 PRUNED = (
-    "torch/bin",
+    "torch/bin/[!t]*",
+    "torch/bin/test*",
     "torch/include",
+    "torch/lib/*.a",
+    "torch/lib/libbackend_with_compiler.so",
+    "torch/lib/lib*_test.so",
     "torch/share",
     "torch/test",
-)  # headers, CMake files, protoc: for building, not for running
+)

@@ -33,10 +33,19 @@ def main() -> None:
 
 def prune(prefix: Path) -> None:
     """Remove `layout.PRUNED` and the scripts that wheels bring."""
-    for name in layout.PRUNED:
-        shutil.rmtree(Path(layout.SITE) / name, ignore_errors=True)
+    for pattern in layout.PRUNED:
+        for path in sorted(Path(layout.SITE).glob(pattern)):
+            remove(path)
     shutil.rmtree(prefix / "bin", ignore_errors=True)
     shutil.rmtree(Path(layout.SITE) / "engine" / "reference_model", ignore_errors=True)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a tree."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def furnish(prefix: Path) -> None:

@@ -19,7 +19,7 @@ from qualification.digest import sha256_bytes
 from qualification.licence_sources import LicenceMapping, load_mapping, normal_name, read_licence
 from qualification.sbom.parts import Part
 
-_VENDORED = re.compile(r"(?:^|/)([A-Za-z0-9_.-]+\.libs|torch/lib|nvidia/[^/]+/lib)/[^/]+\.so[^/]*$")
+_VENDORED = re.compile(r"(?:^|/)([A-Za-z0-9_.-]+\.libs|torch/lib|_soundfile_data|nvidia/[^/]+/lib)/[^/]+\.so[^/]*$")
 
 
 def python_parts(

@@ -1,7 +1,7 @@
 """With a Docker engine: one stand-in image from the real Dockerfile, run for real, and every kind of bad input.
 
-The stand-in has the structure of the shipped image (base, stages, user, health check, labels) and neither torch nor a real model, so
-that a build takes seconds. `nox -s container-tests` runs these.
+The stand-in has the structure of the shipped image (base, stages, user, health check, labels) and neither torch nor a
+real model, so that a build takes a minute. `nox -s container-tests` runs these.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def order(tmp_path_factory: pytest.TempPathFactory) -> ImageOrder:
     (h11,) = [wheel for wheel in lock.read(CHECKOUT / "locks" / "runtime-cpu.txt") if wheel.name == "h11"]
     (place / "locks" / "runtime-cpu.txt").write_text(f"h11=={h11.version} --hash=sha256:{h11.hashes[0]}\n")
     return ImageOrder(
-        checkout=CHECKOUT, output=place / "out" / "cpu", variant="cpu", model=place / "model", pins=pins, engine=STANDIN,
+        checkout=CHECKOUT, output=place / "out" / "cpu", variant="cpu", model=place / "model", pins=pins,
+        engine=STANDIN,
         locks=place / "locks", wheels=CHECKOUT / "wheelhouse", repository="urn:assay:source", builds=2,
     )  # fmt: skip
 
@@ -195,9 +196,9 @@ def test_a_caller_that_fails_leaves_nothing(built: Built) -> None:
 
 @pytest.mark.parametrize("image_name", ["assay/engine", "assay/engine:latest"])
 def test_an_image_by_tag_is_refused(image_name: str) -> None:
-    with pytest.raises(ContainerFault, match="by tag") as caught:
-        with container_subject(ContainerOrder(image=image_name), ContainerRecord()):
-            pass
+    order = ContainerOrder(image=image_name)
+    with pytest.raises(ContainerFault, match="by tag") as caught, container_subject(order, ContainerRecord()):
+        pass
     assert caught.value.code is FaultCode.REFERENCE_BY_TAG
 
 
@@ -290,9 +291,9 @@ def test_a_dirty_tree_is_refused_where_the_policy_wants_a_clean_one(
 
 
 def test_a_registry_that_is_down_is_named(built: Built) -> None:
-    with pytest.raises(ContainerFault) as caught:
-        with container_subject(ContainerOrder(layout=built.layout, registry="127.0.0.1:9"), ContainerRecord()):
-            pass
+    order = ContainerOrder(layout=built.layout, registry="127.0.0.1:9")
+    with pytest.raises(ContainerFault) as caught, container_subject(order, ContainerRecord()):
+        pass
     assert caught.value.code is FaultCode.REGISTRY_REFUSES
 
 

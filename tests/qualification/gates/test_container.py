@@ -163,7 +163,7 @@ def test_a_run_that_ended_early_fails_with_its_finding(tmp_path: Path, gate: Gat
         (PROVENANCE_GATE, PROVENANCE, STATEMENT + "internalParameters.dirty", True, "clean"),
         (PROVENANCE_GATE, PROVENANCE, STATEMENT + "resolvedDependencies.0.digest.gitCommit", "0" * 40, "source"),
         (PROVENANCE_GATE, PROVENANCE, STATEMENT + "resolvedDependencies.1.digest.sha256", "0" * 64, "base"),
-        (PROVENANCE_GATE, PROVENANCE, STATEMENT + "externalParameters.arguments.X", "/root/secret", "gives nothing away"),
+        (PROVENANCE_GATE, PROVENANCE, STATEMENT + "externalParameters.arguments.X", "/root/secret", "gives nothing"),
         (PROVENANCE_GATE, CONTAINER, "build.dockerfile_sha256", "0" * 64, "Dockerfile"),
     ],
 )  # fmt: skip
