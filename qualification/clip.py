@@ -1,7 +1,8 @@
 """Facts of one stored utterance, computed from its own samples.
 
 The accepted WAV is the one that the harness writes: 44 bytes of header with exact sizes, PCM, mono, 24 kHz, 16 bits.
-All sums are integers, so the figures are the same on every machine. Whether a voice says the right words is not covered.
+All sums are integers, so the figures are the same on every machine. Whether a voice says the right words is not
+covered.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qualification.bench.raw import BYTES_PER_SAMPLE, SAMPLE_RATE_HZ
+from qualification.bench.statistics import quantile
 from qualification.digest import sha256_bytes
 from qualification.errors import BundleError
 
@@ -31,6 +33,7 @@ class Clip:
         samples: count; pcm_sha256: over the PCM bytes without header.
         clipped: samples at full scale; peak: largest magnitude; rms: root mean square.
         window_rms: root mean square of each whole 20 ms window, in order.
+        window_crossings: changes of sign inside each of these windows.
     """
 
     samples: int
@@ -39,6 +42,7 @@ class Clip:
     peak: float
     rms: float
     window_rms: tuple[float, ...]
+    window_crossings: tuple[int, ...]
 
     @property
     def seconds(self) -> float:
@@ -48,11 +52,24 @@ class Clip:
     def clipped_fraction(self) -> float:
         return self.clipped / self.samples
 
-    def loud_fraction(self, threshold: float) -> float:
-        """Share of 20 ms windows whose root mean square reaches `threshold`; 0 without a whole window."""
+    def voiced_fraction(self, *, rms_min: float, crossings_min: float, crossings_max: float) -> float:
+        """Share of 20 ms windows that are loud enough and change their sign as often as a voice does.
+
+        `crossings_*` are changes of sign a sample: a constant has none, white noise one in two. 0 without a window.
+        """
         if not self.window_rms:
             return 0.0
-        return sum(1 for value in self.window_rms if value >= threshold) / len(self.window_rms)
+        rates = [crossings / WINDOW_SAMPLES for crossings in self.window_crossings]
+        loud = zip(self.window_rms, rates, strict=True)
+        voiced = sum(1 for rms, rate in loud if rms >= rms_min and crossings_min <= rate <= crossings_max)
+        return voiced / len(self.window_rms)
+
+    def varies(self, ratio: float) -> bool:
+        """Whether loud windows (9th decile) are `ratio` times as loud as quiet ones (1st decile): syllables and pauses
+        do that, a tone, a constant and steady noise do not."""
+        if not self.window_rms:
+            return False
+        return quantile(self.window_rms, 0.9) >= ratio * quantile(self.window_rms, 0.1)
 
 
 def encode_wav(pcm: bytes) -> bytes:
@@ -85,14 +102,17 @@ def facts(pcm: bytes) -> Clip:
     samples = np.frombuffer(pcm, dtype="<i2").astype(np.int64)  # [samples]
     magnitude = np.abs(samples)
     whole = samples.size // WINDOW_SAMPLES * WINDOW_SAMPLES
-    windows: npt.NDArray[np.int64] = (samples[:whole].reshape(-1, WINDOW_SAMPLES) ** 2).sum(axis=1)
+    windows: npt.NDArray[np.int64] = samples[:whole].reshape(-1, WINDOW_SAMPLES)  # [windows, samples]
+    energies = (windows**2).sum(axis=1)
+    crossings = np.count_nonzero(np.diff(windows < 0, axis=1), axis=1)
     return Clip(
         samples=int(samples.size),
         pcm_sha256=sha256_bytes(pcm),
         clipped=int(np.count_nonzero(magnitude >= CLIP_LEVEL)),
         peak=int(magnitude.max()) / FULL_SCALE,
         rms=_rms(int((samples**2).sum()), samples.size),
-        window_rms=tuple(_rms(int(energy), WINDOW_SAMPLES) for energy in windows),
+        window_rms=tuple(_rms(int(energy), WINDOW_SAMPLES) for energy in energies),
+        window_crossings=tuple(int(count) for count in crossings),
     )
 
 

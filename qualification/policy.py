@@ -73,13 +73,19 @@ class EosLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class AudioLimits:
-    """Limits of one stored utterance; shares of full scale, of samples or of 20 ms windows; seconds."""
+    """Limits of one stored utterance; shares of full scale, of samples or of 20 ms windows; seconds.
+
+    `speech_crossings_*` are changes of sign a sample, `speech_variation_min` loud over quiet windows.
+    """
 
     clipped_fraction_max: float
     peak_min: float
     seconds_min: float
     speech_fraction_min: float
     speech_window_rms_min: float
+    speech_crossings_min: float
+    speech_crossings_max: float
+    speech_variation_min: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,8 @@
 """Are the stored utterances what was received, and is there something like speech in them?
 
 Integrity: an exact WAV, the very bytes whose hash the raw record holds, long enough, not clipped, not silent. Speech
-present: enough 20 ms windows carry the energy of speech. Neither says anything about the words.
+present: enough 20 ms windows have the loudness and sign changes of a voice, and loud windows stand beside quiet ones
+as syllables and pauses do; silence, a constant, a steady tone and noise fail. Neither says anything about the words.
 """
 
 from __future__ import annotations
@@ -44,29 +45,40 @@ class IntegrityGate:
 
 @dataclass(frozen=True, kw_only=True)
 class SpeechGate:
-    """Enough of each stored utterance is loud enough to be speech."""
+    """Each stored utterance sounds like a voice as far as loudness, sign changes and syllables go."""
 
     id: str = "audio.speech-present"
 
     def evaluate(self, evidence: EvidenceView, policy: Policy) -> GateResult:
-        """Compare the least share of loud windows with the limit."""
+        """Compare the least share of voiced windows, and the variation of loudness, with their limits."""
         stored = _stored(evidence)
         if not stored:
             return _nothing(policy, self.id)
         limits = policy.rules_for(evidence.run["tier"]).limits.audio
-        shares = {path: evidence.clip(path).loud_fraction(limits.speech_window_rms_min) for path in _paths(stored)}
-        worst = min(shares, key=lambda path: shares[path])
-        quiet = [f"{path} ({share:.0%})" for path, share in shares.items() if share < limits.speech_fraction_min]
-        figure = Figure(
-            observed=shares[worst], limit=limits.speech_fraction_min, comparison=Comparison.AT_LEAST, unit="share"
-        )
+        shares = {path: _voiced(evidence.clip(path), limits) for path in _paths(stored)}
+        least = min(shares.values())
+        faults = [f"{path}: {share:.0%} voiced" for path, share in shares.items() if share < limits.speech_fraction_min]
+        faults += [
+            f"{path}: equally loud throughout"
+            for path in shares
+            if not evidence.clip(path).varies(limits.speech_variation_min)
+        ]
+        figure = Figure(observed=least, limit=limits.speech_fraction_min, comparison=Comparison.AT_LEAST, unit="share")
         detail = (
-            f"Too few windows with the energy of speech: {listed(quiet)}."
-            if quiet
-            else f"In each of {len(shares)} stored utterances at least {shares[worst]:.0%} of the windows carry speech."
+            f"In each of {len(shares)} stored utterances at least {least:.0%} of the windows are voiced, in syllables."
         )
-        outcome = Outcome.FAILED if quiet else Outcome.PASSED
+        if faults:
+            detail = f"No speech: {listed(faults)}."
+        outcome = Outcome.FAILED if faults else Outcome.PASSED
         return answer(policy, self.id, outcome, n=len(shares), detail=detail, figure=figure)
+
+
+def _voiced(clip: Clip, limits: AudioLimits) -> float:
+    return clip.voiced_fraction(
+        rms_min=limits.speech_window_rms_min,
+        crossings_min=limits.speech_crossings_min,
+        crossings_max=limits.speech_crossings_max,
+    )
 
 
 _DERIVATIONS = (

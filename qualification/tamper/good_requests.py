@@ -90,11 +90,13 @@ def _packet(*, at_ns: int, sequence: int, first_frame: int, frames: int, final: 
 
 
 def pcm_of(workload_id: str, seed: int) -> bytes:
-    """A triangle wave whose period hangs on text and seed; integers only."""
-    period = 60 + int(sha256_bytes(f"{workload_id}/{seed}".encode())[:6], 16) % 4_000
+    """A triangle wave in syllables, whose period and loudness hang on text and seed; integers only."""
+    draw = int(sha256_bytes(f"{workload_id}/{seed}".encode())[:6], 16)
+    period, loudness = 60 + draw % 100, 12_000 + draw // 100 % 4_000
     steps = np.arange(FRAMES * SAMPLES_PER_FRAME, dtype=np.int64)
-    wave = np.abs(steps * 40 % (2 * period * 40) - period * 40) * 16_000 // (period * 40) - 8_000
-    return wave.astype("<i2").tobytes()
+    wave = np.abs(steps % (2 * period) - period) * loudness // period - loudness // 2
+    syllable = np.where(steps // 960 % 2 == 0, 8, 1)
+    return (wave * syllable // 8).astype("<i2").tobytes()
 
 
 def make_telemetry(end: int) -> list[TelemetrySample]:

@@ -30,16 +30,39 @@ def test_facts() -> None:
     assert found.clipped == 2
     assert found.peak == 1.0
     assert found.window_rms == (0.0, 0.5)
-    assert found.loud_fraction(0.5) == 0.5
-    assert found.loud_fraction(0.51) == 0.0
+    assert found.window_crossings == (0, 0)
     assert found.clipped_fraction == 2 / 963
     assert found.seconds == 963 / 24_000
     energy = 480 * 16_384**2 + 32_767**2 + 32_768**2 + 25
     assert found.rms == math.sqrt(energy / 963) / 32_768
 
 
-def test_less_than_one_window_is_not_loud() -> None:
-    assert clip.facts(_pcm(*[30_000] * 479)).loud_fraction(0.0) == 0.0
+def _voiced(found: clip.Clip) -> float:
+    return found.voiced_fraction(rms_min=0.1, crossings_min=0.01, crossings_max=0.25)
+
+
+def test_a_voiced_window_is_loud_and_changes_its_sign_as_a_voice_does() -> None:
+    wave = [16_000 * (1 if step // 60 % 2 else -1) for step in range(480)]  # 200 Hz
+    buzz = [16_000 * (1 if step % 2 else -1) for step in range(480)]
+    assert clip.facts(_pcm(*wave)).window_crossings == (7,)
+    assert _voiced(clip.facts(_pcm(*wave))) == 1.0
+    assert _voiced(clip.facts(_pcm(*buzz))) == 0.0
+    assert _voiced(clip.facts(_pcm(*[16_000] * 480))) == 0.0
+    assert _voiced(clip.facts(_pcm(*[step // 10 for step in wave]))) == 0.0
+    assert _voiced(clip.facts(_pcm(*wave, *buzz))) == 0.5
+
+
+def test_loudness_varies_when_quiet_windows_stand_beside_loud_ones() -> None:
+    loud, quiet = [9_000, -9_000] * 240, [900, -900] * 240
+    assert clip.facts(_pcm(*loud, *quiet)).varies(10)
+    assert not clip.facts(_pcm(*loud, *quiet)).varies(10.5)
+    assert not clip.facts(_pcm(*loud, *loud)).varies(3)
+
+
+def test_less_than_one_window_is_no_speech() -> None:
+    found = clip.facts(_pcm(*[30_000, -30_000] * 239))
+    assert found.voiced_fraction(rms_min=0, crossings_min=0, crossings_max=1) == 0.0
+    assert not found.varies(1)
 
 
 def test_the_hash_is_over_the_samples() -> None:

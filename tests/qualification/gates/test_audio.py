@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from qualification.digest import sha256_bytes
 from qualification.results import Outcome
@@ -85,6 +86,20 @@ def test_too_short_fails(tmp_path: Path) -> None:
     answer = replaced(tmp_path, tone(1_920, 9_000)).answer("audio.integrity")
     assert answer.outcome is Outcome.FAILED
     assert "0.08 s long" in answer.detail
+
+
+STEADY = {
+    "constant": np.full(24_000, 3_000, dtype=np.int16),
+    "tone": tone(24_000, 9_000),
+    "noise": (np.random.default_rng(1).standard_normal(24_000) * 3_000).astype(np.int16),
+}
+
+
+@pytest.mark.parametrize("name", STEADY)
+def test_energy_alone_is_no_speech(tmp_path: Path, name: str) -> None:
+    changed = replaced(tmp_path, STEADY[name])
+    assert changed.answer("audio.integrity").outcome is Outcome.PASSED
+    assert changed.answer("audio.speech-present").outcome is Outcome.FAILED
 
 
 def test_a_blip_in_silence_is_no_speech(tmp_path: Path) -> None:
