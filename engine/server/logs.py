@@ -17,12 +17,13 @@ class JsonLines(logging.Formatter):
     """`{"ts", "level", "event", …}`; the fields come from `extra={"fields": {…}}`."""
 
     def format(self, record: logging.LogRecord) -> str:
+        ours = record.name.split(".")[0] == "engine"
         line: dict[str, Any] = {
             "ts": f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
-            "event": record.getMessage() if record.name.startswith("engine.") else record.name,
+            "event": record.getMessage() if ours else record.name,
         }
-        if not record.name.startswith("engine."):
+        if not ours:
             line["message"] = str(record.msg)  # the template without its arguments, which may hold content
         if record.exc_info and record.exc_info[1] is not None:
             line.update(fault(record.exc_info[1]))

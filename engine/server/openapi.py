@@ -22,6 +22,7 @@ JSON = "application/json"
 PREFIX = "#/components/schemas/"
 _UUID = {"type": "string", "format": "uuid"}
 _BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+_EVENT = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
 _STREAM_TEXT = (
     "Parts with CRLF line ends, Content-Type and Content-Length: one JSON start part, audio parts "
     "(audio/pcm;rate=24000;channels=1;format=s16le with X-Sequence, X-First-Codec-Frame, X-First-Sample, "
@@ -99,7 +100,7 @@ def _openai_speech() -> dict[str, Any]:
     answer = {
         "description": "Speech in the format asked for, or events with base64 audio.",
         "headers": {"x-qwen3-seed": {"schema": {"type": "integer"}}, "x-request-id": {"schema": _UUID}},
-        "content": {**content, "text/event-stream": {"schema": {"type": "string"}}},
+        "content": {**content, "text/event-stream": {"schema": _EVENT}},
     }
     return _posting("Speak a text, OpenAI-shaped", OpenAISpeechBody, answer)
 

@@ -61,6 +61,20 @@ StartServer = Callable[..., Running]
 @pytest.fixture
 def start_server() -> Iterator[StartServer]:
     """A function that starts a server around a fake engine: keyword `engine`, the rest are settings."""
+    with servers() as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[Running]:
+    """One server with default settings for the tests of a file that leave it as it was."""
+    with servers() as start:
+        yield start()
+
+
+@contextmanager
+def servers() -> Iterator[StartServer]:
+    """Starts servers around fake engines and ends them."""
     running: list[Running] = []
 
     def start(engine: FakeEngine | None = None, *, wait: bool = True, **settings: Any) -> Running:
@@ -128,6 +142,13 @@ class Process:
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
+    def close(self) -> None:
+        """Let go of the process's pipe and of every connection."""
+        for wire in self.wires:
+            wire.socket.close()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
     def exit_code(self, seconds: float = 35.0) -> int:
         return self.process.wait(seconds)
 
@@ -166,13 +187,10 @@ def processes(tmp_path: Path) -> Iterator[StartProcess]:
 
     yield start
     for server in started:
-        for wire in server.wires:
-            wire.socket.close()
         if server.process.poll() is None:
             server.process.kill()
         server.process.wait(10)
-        if server.process.stdout is not None:
-            server.process.stdout.close()
+        server.close()
 
 
 def launch(flags: tuple[str, ...], log: Path) -> Process:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID, uuid4
 
 from engine.contract import SAMPLES_PER_FRAME
@@ -150,3 +151,30 @@ def test_duplicate_id_is_refused_while_live(start_server: StartServer) -> None:
         gate.release()
     assert list(wire.parts())[-1].document["type"] == "end"
     assert server.ask(speech_bytes("frames=2", {"X-Request-Id": str(request_id)})).status == 200
+
+
+def test_three_ways_out_under_load_leave_the_others_alone(start_server: StartServer) -> None:
+    """Every slot is busy; one client leaves, one is deleted, one stops reading: each stops, the rest are whole."""
+    engine = FakeEngine(slots=6, frame_seconds=0.01)
+    server = start_server(engine, slow_reader_seconds=0.4)
+
+    def speak(seed: int) -> bytes:
+        wire = server.ask(speech_bytes("frames=150", seed=seed))
+        return b"".join(part.body for part in wire.parts() if part.is_audio)
+
+    readers = ThreadPoolExecutor(3)
+    healthy = [readers.submit(speak, seed) for seed in range(3)]
+    (left, left_id), (deleted, deleted_id) = begin(server), begin(server)
+    _slow, slow_id = begin(server, receive_buffer=4_096)
+    before = {request_id: engine.steps_of[request_id] for request_id in (left_id, deleted_id)}
+    left.socket.close()
+    delete(server, deleted_id)
+    assert list(deleted.parts())[-1].document["error"]["code"] == "request_cancelled"
+    for seed, heard in enumerate(healthy):
+        assert heard.result(20) == speech_pcm(seed, 150)
+    readers.shutdown()
+    eventually(lambda: engine.active_requests == 0)
+    for request_id, steps in before.items():
+        assert engine.steps_of[request_id] - steps <= 2, "one frame in the making when it was counted, one at the stop"
+    assert engine.steps_of[slow_id] < 200
+    eventually(lambda: server.service.desk.active == 0)

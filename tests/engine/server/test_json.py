@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.server.strictjson import MalformedJson, read_object
 from tests.engine.server.client import SPEECH, request_bytes
-from tests.engine.server.conftest import StartServer
+from tests.engine.server.conftest import Running
 
 GOOD = b'{"text": "Hi", "voice_description": "calm"'
 MALFORMED = {
@@ -40,15 +40,15 @@ MALFORMED = {
 }
 
 
-def test_malformed_bodies_are_400(start_server: StartServer) -> None:
-    wire = start_server().wire()
+def test_malformed_bodies_are_400(shared_server: Running) -> None:
+    wire = shared_server.wire()
     for name, body in MALFORMED.items():
         found = wire.ask(request_bytes("POST", SPEECH, body))
         assert (found.status, found.document()["code"]) == (400, "malformed_json"), name
 
 
-def test_large_but_readable_numbers_get_their_field_code(start_server: StartServer) -> None:
-    wire = start_server().wire()
+def test_large_but_readable_numbers_get_their_field_code(shared_server: Running) -> None:
+    wire = shared_server.wire()
     for value in (b"1e300", b"-0.0001", b"12345678901234567890123456789012345678901234567890"):
         found = wire.ask(request_bytes("POST", SPEECH, GOOD + b', "seed": ' + value + b"}"))
         assert (found.status, found.document()["code"]) == (422, "invalid_seed"), value
@@ -66,19 +66,18 @@ def test_large_but_readable_numbers_get_their_field_code(start_server: StartServ
         ({"Content-Type": "application/json", "Content-Encoding": "gzip"}, 415),
     ],
 )
-def test_media_type(start_server: StartServer, headers: dict[str, str], status: int) -> None:
-    found = start_server().ask(request_bytes("POST", SPEECH, GOOD + b"}", headers, json_type=False))
+def test_media_type(shared_server: Running, headers: dict[str, str], status: int) -> None:
+    found = shared_server.ask(request_bytes("POST", SPEECH, GOOD + b"}", headers, json_type=False))
     assert found.status == status
     if status == 415:
         assert found.document()["code"] == "unsupported_media_type"
 
 
-def test_body_limit_is_the_contract_s(start_server: StartServer) -> None:
-    server = start_server()
+def test_body_limit_is_the_contract_s(shared_server: Running) -> None:
     limit = 32_768 + 4_096 + 16_384
     for size, status in ((limit, 200), (limit + 1, 413)):
         body = GOOD + b" " * (size - len(GOOD) - 1) + b"}"
-        found = server.ask(request_bytes("POST", SPEECH, body))
+        found = shared_server.ask(request_bytes("POST", SPEECH, body))
         assert found.status == status
     assert found.document()["code"] == "request_too_large"
 

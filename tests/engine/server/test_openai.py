@@ -38,28 +38,26 @@ def decoded(data: bytes) -> np.ndarray[Any, Any]:
     return np.asarray(samples)
 
 
-def test_plain_formats(start_server: StartServer) -> None:
-    server = start_server()
+def test_plain_formats(shared_server: Running) -> None:
     pcm = speech_pcm(4, 30)
-    assert create(server, response_format="pcm").content == pcm
-    wav = create(server, response_format="wav").content
+    assert create(shared_server, response_format="pcm").content == pcm
+    wav = create(shared_server, response_format="wav").content
     assert wav[44:] == pcm
     assert len(wav) == int.from_bytes(wav[4:8], "little") + 8
-    assert decoded(create(server, response_format="flac").content).tobytes() == pcm
+    assert decoded(create(shared_server, response_format="flac").content).tobytes() == pcm
     for name in ("mp3", "opus"):
-        samples = decoded(create(server, response_format=name).content)
+        samples = decoded(create(shared_server, response_format=name).content)
         assert 30 * 1920 <= len(samples) <= 30 * 1920 + 4_000, name
 
 
-def test_streamed_flac_is_whole_once_its_length_is_filled_in(start_server: StartServer) -> None:
-    data = bytearray(create(start_server(), response_format="flac", extra_body={"stream": True, "seed": 4}).content)
+def test_streamed_flac_is_whole_once_its_length_is_filled_in(shared_server: Running) -> None:
+    data = bytearray(create(shared_server, response_format="flac", extra_body={"stream": True, "seed": 4}).content)
     assert data[22:26] == bytes(4), "a stream cannot know its length"
     data[22:26] = (30 * 1920).to_bytes(4, "big")
     assert decoded(bytes(data)).tobytes() == speech_pcm(4, 30)
 
 
-def test_default_is_mp3(start_server: StartServer) -> None:
-    server = start_server()
+def test_default_is_mp3(shared_server: Running) -> None:
     answer = create(server)
     assert answer.response.headers["content-type"] == "audio/mpeg"
     assert answer.response.headers["x-qwen3-seed"] == "4"
@@ -97,7 +95,7 @@ def test_first_bytes_leave_before_generation_ends(start_server: StartServer) -> 
         engine.steps_of.clear()
 
 
-def test_events(start_server: StartServer) -> None:
+def test_events(shared_server: Running) -> None:
     body = {
         "model": MODEL,
         "voice": "Calm.",
@@ -106,7 +104,7 @@ def test_events(start_server: StartServer) -> None:
         "response_format": "pcm",
         "stream_format": "sse",
     }
-    wire = start_server().ask(request_bytes("POST", PATH, json.dumps(body).encode()))
+    wire = shared_server.ask(request_bytes("POST", PATH, json.dumps(body).encode()))
     assert wire.headers["content-type"] == "text/event-stream"
     events = [json.loads(line.removeprefix("data: ")) for line in wire.whole().decode().split("\n\n") if line]
     *deltas, done = events
@@ -115,9 +113,9 @@ def test_events(start_server: StartServer) -> None:
     assert (done["type"], done["finish_reason"]) == ("speech.audio.done", "stop")
 
 
-def test_events_tell_a_failure(start_server: StartServer) -> None:
+def test_events_tell_a_failure(shared_server: Running) -> None:
     body = {"model": MODEL, "voice": "Calm.", "input": "frames=30 fail_at=6", "stream_format": "sse"}
-    wire = start_server().ask(request_bytes("POST", PATH, json.dumps(body).encode()))
+    wire = shared_server.ask(request_bytes("POST", PATH, json.dumps(body).encode()))
     last = json.loads(wire.whole().decode().strip().rsplit("data: ", 1)[1])
     assert (last["type"], last["error"]["code"]) == ("error", "internal_error")
 
@@ -152,12 +150,9 @@ REFUSALS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("fields", "code"), REFUSALS)
-def test_refusals_reach_the_client_as_its_own_errors(
-    start_server: StartServer, fields: dict[str, Any], code: str
-) -> None:
-    server = start_server()
+def test_refusals_reach_the_client_as_its_own_errors(shared_server: Running, fields: dict[str, Any], code: str) -> None:
     with pytest.raises(openai.UnprocessableEntityError) as caught:
-        create(server, **fields)
+        create(shared_server, **fields)
     assert caught.value.code == code
     assert caught.value.type == "invalid_request_error"
     assert caught.value.message
@@ -175,10 +170,9 @@ def test_unknown_fields_and_overload(start_server: StartServer) -> None:
     busy.socket.close()
 
 
-def test_buffered_answers_state_their_length(start_server: StartServer) -> None:
-    server = start_server()
+def test_buffered_answers_state_their_length(shared_server: Running) -> None:
     for name in ("pcm", "flac", "mp3", "opus", "wav"):
-        answer = create(server, response_format=name, extra_body={"stream": False, "seed": 4})
+        answer = create(shared_server, response_format=name, extra_body={"stream": False, "seed": 4})
         assert int(answer.response.headers["content-length"]) == len(answer.content)
         assert answer.response.headers["x-finish-reason"] == "stop"
 

@@ -12,7 +12,7 @@ import pytest
 
 from engine.contract import SAMPLES_PER_FRAME, SpeechRequest
 from tests.engine.server.client import SPEECH, Part, request_bytes, speech_body, speech_bytes
-from tests.engine.server.conftest import StartServer, eventually
+from tests.engine.server.conftest import Running, StartServer, eventually
 from tests.engine.server.fake_engine import FakeEngine, FakeStream, speech_pcm
 
 
@@ -61,8 +61,8 @@ def test_stream_has_start_audio_and_end(start_server: StartServer) -> None:
     assert end.document["metrics"]["emitted_samples"] == 11 * 1920
 
 
-def test_ceiling_is_reported_as_length(start_server: StartServer) -> None:
-    wire = start_server().ask(speech_bytes("frames=50", max_duration_seconds=0.56))
+def test_ceiling_is_reported_as_length(shared_server: Running) -> None:
+    wire = shared_server.ask(speech_bytes("frames=50", max_duration_seconds=0.56))
     *audio, end = list(wire.parts())[1:]
     assert end.document["finish_reason"] == "length"
     assert len(audio_of(audio)) == 7 * SAMPLES_PER_FRAME * 2
@@ -83,8 +83,8 @@ def test_start_leaves_before_any_audio_and_audio_before_the_end(start_server: St
     assert [part.is_audio for part in parts] == [True, True, False]
 
 
-def test_wav_has_exact_sizes(start_server: StartServer) -> None:
-    wire = start_server().ask(speech_bytes("frames=40", stream=False, output_format="wav", seed=3))
+def test_wav_has_exact_sizes(shared_server: Running) -> None:
+    wire = shared_server.ask(speech_bytes("frames=40", stream=False, output_format="wav", seed=3))
     assert wire.status == 200
     assert wire.headers["content-type"] == "audio/wav"
     assert wire.headers["x-qwen3-seed"] == "3"
@@ -100,11 +100,10 @@ def test_wav_has_exact_sizes(start_server: StartServer) -> None:
     assert body[44:] == speech_pcm(3, 40)
 
 
-def test_seed_is_random_and_echoed_when_absent(start_server: StartServer) -> None:
-    server = start_server()
+def test_seed_is_random_and_echoed_when_absent(shared_server: Running) -> None:
     seeds = set()
     for _ in range(2):
-        wire = server.ask(speech_bytes())
+        wire = shared_server.ask(speech_bytes())
         start, *audio, _end = list(wire.parts())
         seed = start.document["seed"]
         assert wire.headers["x-qwen3-seed"] == str(seed)
@@ -125,8 +124,8 @@ def test_seed_is_random_and_echoed_when_absent(start_server: StartServer) -> Non
         ({"stream": False, "output_format": "wav"}, "audio/wav"),
     ],
 )
-def test_format_is_inferred(start_server: StartServer, fields: dict[str, Any], kind: str) -> None:
-    wire = start_server().ask(speech_bytes(**fields))
+def test_format_is_inferred(shared_server: Running, fields: dict[str, Any], kind: str) -> None:
+    wire = shared_server.ask(speech_bytes(**fields))
     assert wire.headers["content-type"].partition(";")[0] == kind
 
 
@@ -174,8 +173,8 @@ REFUSALS: list[tuple[dict[str, Any], int, str]] = [
 ]
 
 
-def test_refusals_carry_their_code(start_server: StartServer) -> None:
-    wire = start_server().wire()
+def test_refusals_carry_their_code(shared_server: Running) -> None:
+    wire = shared_server.wire()
     for fields, status, code in REFUSALS:
         body = json.dumps({**speech_body(), **fields}, ensure_ascii=False).encode()
         found = wire.ask(request_bytes("POST", SPEECH, body))
@@ -207,8 +206,8 @@ ACCEPTED: list[dict[str, Any]] = [
 ]
 
 
-def test_edges_are_accepted(start_server: StartServer) -> None:
-    wire = start_server().wire()
+def test_edges_are_accepted(shared_server: Running) -> None:
+    wire = shared_server.wire()
     for fields in ACCEPTED:
         found = wire.ask(
             request_bytes("POST", SPEECH, json.dumps({**speech_body(), **fields}, ensure_ascii=False).encode())
@@ -218,8 +217,8 @@ def test_edges_are_accepted(start_server: StartServer) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "17", "{" + str(uuid4()) + "}", uuid4().hex, str(uuid4()) + "0", "ü"])
-def test_request_id_must_be_a_uuid(start_server: StartServer, value: str) -> None:
-    wire = start_server().ask(speech_bytes(headers={"X-Request-Id": value}))
+def test_request_id_must_be_a_uuid(shared_server: Running, value: str) -> None:
+    wire = shared_server.ask(speech_bytes(headers={"X-Request-Id": value}))
     assert (wire.status, wire.document()["code"]) == (400, "invalid_request_id")
 
 
@@ -259,8 +258,7 @@ def test_failure_after_start_is_an_error_part(start_server: StartServer) -> None
     eventually(lambda: server.service.desk.active == 0)
 
 
-def test_failure_of_a_buffered_request_is_a_problem(start_server: StartServer) -> None:
-    server = start_server()
-    wire = server.ask(speech_bytes("frames=20 oom_at=6", stream=False))
+def test_failure_of_a_buffered_request_is_a_problem(shared_server: Running) -> None:
+    wire = shared_server.ask(speech_bytes("frames=20 oom_at=6", stream=False))
     assert (wire.status, wire.document()["code"]) == (500, "internal_error")
-    assert server.ask(speech_bytes(stream=False)).status == 200
+    assert shared_server.ask(speech_bytes(stream=False)).status == 200
