@@ -26,7 +26,8 @@ class Residual:
 
     def last(self, count: int) -> Residual:
         """The last `count` rows."""
-        return Residual(wide=self.wide[-count:], narrow=self.narrow[-count:])
+        wide = self.wide[-count:]
+        return Residual(wide=wide, narrow=wide if self.narrow is self.wide else self.narrow[-count:])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,7 @@ class PlainOps:
         return mixed.permute(2, 0, 1, 3).reshape(width * count, -1)
 
     def past(self, rows: Rows, count: int, rotary: Rotary, *, span: int) -> Past:
-        at = rows.position[:count].clamp(max=rows.limits.positions - 1)  # a complete row computes on, at its last position
+        at = rows.position[:count].clamp(max=rows.cache.positions - 1)  # a complete row computes on, at its last position
         cos, sin = rotary.signed(at)  # [B, D]
         reach = torch.arange(span, device=at.device) <= at[:, None]
         return Past(position=at, cos=cos, sin=sin, mask=reach[:, None, None])

@@ -39,6 +39,11 @@ class StageTable:
         self._host = [StageSampling() for _ in range(rows)]
         self._numbers = torch.zeros(4, rows, device=device)  # temperature, top_k, top_p, greedy
 
+    @property
+    def numbers(self) -> Tensor:
+        """Temperature, top-k, top-p and 1 for greedy, of every row: [4, R] FP32."""
+        return self._numbers
+
     def write(self, row: int, stage: StageSampling) -> None:
         self._host[row] = stage
         self._numbers[:, row] = torch.tensor([stage.temperature, stage.top_k, stage.top_p, stage.greedy])

@@ -1,0 +1,137 @@
+"""Micro-benchmark of the matrix kernels at the published shapes: microseconds a launch and share of the copy bandwidth.
+
+Every launch reads another weight, so that nothing comes from the cache, and launches follow one another in a graph as they do in a frame. With
+candidates the same loop chooses launch shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import torch
+
+from engine.bench.timing import captured, milliseconds
+from engine.frame_weights import Matrix
+from engine.kernels.linear import Tile, linear
+from engine.kernels.tiles import tile_for
+
+COLD_BYTES = 400 << 20  # several times the second-level cache
+COMPILERS = 14
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """One matrix product of a frame: [rows, inner] x [columns, inner]."""
+
+    name: str
+    inner: int
+    columns: int
+    norm: bool = False
+    gated: bool = False
+    residual: bool = False
+    times: int = 1  # how often a frame does it
+
+    @property
+    def weights(self) -> int:
+        return self.inner * self.columns
+
+
+PRODUCTS = (
+    Product(name="talker qkv", inner=2048, columns=4096, norm=True, times=28),
+    Product(name="talker out", inner=2048, columns=2048, residual=True, times=28),
+    Product(name="talker gate_up", inner=2048, columns=12_288, norm=True, gated=True, times=28),
+    Product(name="talker down", inner=6144, columns=2048, residual=True, times=28),
+    Product(name="predictor qkv", inner=1024, columns=4096, norm=True, times=75),
+    Product(name="predictor out", inner=2048, columns=1024, residual=True, times=75),
+    Product(name="predictor gate_up", inner=1024, columns=6144, norm=True, gated=True, times=75),
+    Product(name="predictor down", inner=3072, columns=1024, residual=True, times=75),
+    Product(name="predictor head", inner=1024, columns=2048, norm=True, times=15),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timed:
+    """One product with one tile."""
+
+    product: Product
+    rows: int
+    int8: bool
+    overlap: bool
+    tile: Tile
+    microseconds: float
+    bytes_per_second: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    product: Product
+    rows: int
+    int8: bool
+    overlap: bool
+    tile: Tile
+
+
+def default_trials(rows: int, *, int8: bool, overlap: bool) -> list[Trial]:
+    """Every product with the tile that the engine gives it."""
+    trials = []
+    for product in PRODUCTS:
+        shape = torch.empty(product.columns, product.inner, device="meta", dtype=torch.int8 if int8 else torch.bfloat16)
+        matrix = Matrix(weight=shape, scale=shape[:, 0] if int8 else None)
+        tile = tile_for(rows, matrix, gated=product.gated)
+        trials.append(Trial(product=product, rows=rows, int8=int8, overlap=overlap, tile=tile))
+    return trials
+
+
+def compile_all(trials: Iterable[Trial]) -> None:
+    """Fill the compilation cache with every trial's kernel, several at a time."""
+    with ProcessPoolExecutor(COMPILERS, mp_context=get_context("spawn")) as pool:
+        list(pool.map(_launch_once, trials))
+
+
+def time_trial(trial: Trial) -> Timed:
+    """Time a trial's launches in a graph over distinct weights."""
+    product = trial.product
+    size = product.weights * (1 if trial.int8 else 2)
+    copies = max(2, min(COLD_BYTES // size, 64))
+    matrices = [_matrix(product, int8=trial.int8) for _ in range(copies)]
+    launches = _launcher(trial, matrices)
+    graph = captured(launches)
+    each = milliseconds(graph.replay, inner=3) * 1e3 / copies
+    return Timed(
+        product=product, rows=trial.rows, int8=trial.int8, overlap=trial.overlap, tile=trial.tile,
+        microseconds=each, bytes_per_second=size / each * 1e6,
+    )  # fmt: skip
+
+
+def _launch_once(trial: Trial) -> None:
+    _launcher(trial, [_matrix(trial.product, int8=trial.int8)])()
+    torch.cuda.synchronize()
+
+
+def _matrix(product: Product, *, int8: bool) -> Matrix:
+    shape = (product.columns, product.inner)
+    if int8:
+        weight = torch.randint(-127, 128, shape, dtype=torch.int8, device="cuda")
+        return Matrix(weight=weight, scale=torch.rand(product.columns, device="cuda") / 1e3)
+    return Matrix(weight=torch.randn(shape, device="cuda", dtype=torch.bfloat16) / product.inner**0.5)
+
+
+def _launcher(trial: Trial, matrices: list[Matrix]):  # type: ignore[no-untyped-def]  # a closure over static tensors
+    product, rows = trial.product, trial.rows
+    x = torch.randn(rows, product.inner, device="cuda", dtype=torch.bfloat16)
+    gain = torch.rand(product.inner, device="cuda", dtype=torch.bfloat16) + 0.5 if product.norm else None
+    outputs = product.columns // 2 if product.gated else product.columns
+    old = torch.randn(rows, outputs, device="cuda") if product.residual else None
+    out = torch.empty(rows, outputs, device="cuda", dtype=torch.float32 if product.residual else torch.bfloat16)
+    narrow = torch.empty(rows, outputs, device="cuda", dtype=torch.bfloat16) if product.residual else None
+
+    def launch() -> None:
+        for matrix in matrices:
+            linear(
+                x, matrix, trial.tile, out, gain=gain, eps=1e-6, gated=product.gated, old=old, narrow=narrow, overlap=trial.overlap
+            )
+
+    return launch
