@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from engine.codec import CodecDecoder
-from engine.config import CodecConfig, TalkerConfig, read_codec_config, read_talker_config
+from engine.config import RESERVED_CODEC_IDS, CodecConfig, TalkerConfig, read_codec_config, read_talker_config
 from engine.errors import ModelError
 from engine.prompt import PromptBuilder
 from engine.talker import SpeechModel, Talker
@@ -63,6 +63,7 @@ def load_model(
     talker_config = read_talker_config(directory / CONFIG_FILE)
     codec_config = read_codec_config(directory / CODEC_CONFIG_FILE)
     tokenizer = TextTokenizer.from_directory(directory)
+    _check_agreement(directory, talker_config, codec_config, tokenizer)
     talker = load_talker(directory / TALKER_FILE, talker_config, device=device, dtype=dtype)
     codec = load_codec(directory / CODEC_FILE, codec_config, device=device)
     return LoadedModel(
@@ -76,10 +77,26 @@ def check_files(directory: Path, *, allow_symlinks: bool) -> None:
         raise ModelError(f"{directory} is not a directory; give a model directory with --model")
     for name in REQUIRED_FILES:
         path = directory / name
-        if path.is_symlink() and not allow_symlinks:
-            raise ModelError(f"{path} is a symbolic link; copy the regular files, or pass --allow-symlinks")
+        linked = [part for part in (path, path.parent) if part != directory and part.is_symlink()]
+        if linked and not allow_symlinks:
+            raise ModelError(f"{linked[0]} is a symbolic link; copy the regular files, or pass --allow-symlinks")
         if not path.is_file():
             raise ModelError(f"{path} is missing; a model directory holds {', '.join(REQUIRED_FILES)}")
+
+
+def _check_agreement(directory: Path, talker: TalkerConfig, codec: CodecConfig, tokenizer: TextTokenizer) -> None:
+    """Refuse parts that were not made for each other: an id of one would index beyond a table of another."""
+    codes = max(talker.vocab - RESERVED_CODEC_IDS, talker.predictor.vocab)
+    if codec.codebooks != talker.code_groups or codec.codebook_size < codes:
+        raise ModelError(
+            f"{directory / CODEC_CONFIG_FILE} has {codec.codebooks} codebooks of {codec.codebook_size} codes, {CONFIG_FILE} "
+            f"speaks {talker.code_groups} of {codes}; use the speech tokenizer of the same checkpoint"
+        )
+    if tokenizer.largest_id >= talker.text_vocab:
+        raise ModelError(
+            f"{directory / 'vocab.json'} has ids up to {tokenizer.largest_id}, {CONFIG_FILE} embeds {talker.text_vocab}; "
+            "use the text tokenizer of the same checkpoint"
+        )
 
 
 def load_talker(path: Path, config: TalkerConfig, *, device: torch.device, dtype: torch.dtype) -> Talker:

@@ -19,6 +19,9 @@ from engine.talker import Talker
 from engine.tokenizer import TextTokenizer
 
 
+ROLE_IDS = 3  # im_start, assistant, line break: the text's own leading line breaks join the third, as published
+
+
 @dataclass(frozen=True, kw_only=True)
 class PromptPlan:
     """Ids of one prompt: `text[i]` beside `codec[i]` (None: no codec embedding) for every prefill row, and the text ids
@@ -40,7 +43,6 @@ class PromptBuilder:
         self._tokenizer = tokenizer
         self._text, self._codec = config.text_ids, config.codec_ids
         self._newline = tokenizer.encode("\n")
-        self._role = (self._text.im_start, *tokenizer.encode("assistant\n"))
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -55,11 +57,12 @@ class PromptBuilder:
         Raises:
             InvalidRequest: the checkpoint has no id for `language`, or the text has no ids.
         """
-        spoken = self._tokenizer.encode(text)
+        said = [self._text.im_start, *self._tokenizer.encode(f"assistant\n{text}")]
+        role, spoken = said[:ROLE_IDS], said[ROLE_IDS:]
         if not spoken:
             raise InvalidRequest("invalid_text", "text is empty; give at least one visible character")
         rows: list[tuple[int, int | None]] = [(token, None) for token in self._instruction(instruction)]
-        rows += [(token, None) for token in self._role]
+        rows += [(token, None) for token in role]
         prefix = self._prefix(language)
         rows += [(self._text.tts_pad, code) for code in prefix[:-1]] + [(self._text.tts_bos, prefix[-1])]
         trailing: tuple[int, ...] = ()

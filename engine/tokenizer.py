@@ -1,7 +1,7 @@
 """Byte-level BPE of the Qwen2 family from the checkpoint's `vocab.json` and `merges.txt`.
 
-Only ordinary text goes through here: control tokens are ids from `config.json` that the prompt inserts by itself, so a spelling such as
-`<|im_end|>` in a user's text stays ordinary text.
+Only ordinary text goes through here: control tokens are ids from `config.json` that the prompt inserts by itself, so a
+spelling such as `<|im_end|>` in a user's text stays ordinary text.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ class TextTokenizer:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
 
+    @property
+    def largest_id(self) -> int:
+        """The largest id that an encoding may hold."""
+        return max(self._tokenizer.get_vocab(with_added_tokens=False).values())
+
     @classmethod
     def from_directory(cls, directory: Path) -> TextTokenizer:
         """Load `vocab.json` and `merges.txt`.
@@ -44,6 +49,8 @@ class TextTokenizer:
             raise ModelError(f"{error.filename} is missing; give a complete model directory with --model") from error
         except Exception as error:  # the tokenizers library raises plain Exception for a bad vocabulary
             raise ModelError(f"{vocab_path} and {merges_path.name} do not form a BPE vocabulary: {error}") from error
+        if missing := set(pre_tokenizers.ByteLevel.alphabet()) - vocab.keys():
+            raise ModelError(f"{vocab_path} has no token for {len(missing)} of the 256 bytes; text would lose them")
         return cls(qwen2_pipeline(model))
 
     def encode(self, text: str) -> list[int]:
