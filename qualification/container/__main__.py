@@ -4,6 +4,7 @@ lock    resolve the requirement files under locks/ again
 base    make the base image where no registry is reachable
 image   build an image with its report, bill of materials and provenance
 drill   run an image hardened, without measuring, and print its record
+compare drill an image, then speak to it and to the same commit outside a container, by turns
 """
 
 from __future__ import annotations
@@ -16,13 +17,20 @@ from pathlib import Path
 from types import FrameType
 
 from qualification import strictjson
+from qualification.bench.clock import Clock
+from qualification.bench.target import parse_target
 from qualification.container import base, lock
 from qualification.container.faults import ContainerFault
 from qualification.container.image import LAYOUT, ImageOrder, make_image
+from qualification.container.parity import FILE as PARITY
+from qualification.container.parity import ParityPlan, measure_parity
+from qualification.container.record import FILE as RECORD
 from qualification.container.record import ContainerRecord
 from qualification.container.subject import ContainerOrder, container_subject
 from qualification.errors import QualificationError
 from qualification.paths import PINS, data_file
+from qualification.subject import engine_command, started
+from qualification.workload import Kind, load_workload
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 OUTPUT = CHECKOUT / "build" / "container"
@@ -103,7 +111,22 @@ def _drill(arguments: argparse.Namespace) -> int:
     return 0
 
 
-_COMMANDS = {"lock": _lock, "base": _base, "image": _image, "drill": _drill}
+def _compare(arguments: argparse.Namespace) -> int:
+    record, clock = ContainerRecord(), Clock()
+    order = ContainerOrder(image=arguments.image, layout=arguments.output / LAYOUT, registry=arguments.registry)
+    items = load_workload().items(Kind.BENCH, seeds=1)
+    with container_subject(order, record) as subject:
+        model = subject.model or arguments.model
+        with started(engine_command(model=model, precision=None, device="cpu"), clock) as bare:
+            target = parse_target(subject.url)
+            parity = measure_parity(RUN_ID, bare.target, target, items, ParityPlan(rounds=arguments.rounds), clock)
+    for name, document in ((RECORD, record.document(RUN_ID)), (PARITY, parity)):
+        (arguments.output / name).write_bytes(strictjson.dumps(document))
+        print(arguments.output / name)
+    return 0
+
+
+_COMMANDS = {"lock": _lock, "base": _base, "image": _image, "drill": _drill, "compare": _compare}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -134,6 +157,7 @@ def _parser() -> argparse.ArgumentParser:
         help="directory of wheels, filled where it lacks some",
     )
     parser.add_argument("--source", default="urn:assay:source", help="where the source is published, for the labels")
+    parser.add_argument("--rounds", type=int, default=8, help="paired rounds of `compare`")
     parser.add_argument("--twice", action="store_true", help="build twice and compare")
     parser.add_argument("--clean", action="store_true", help="refuse a tree with changes")
     return parser
