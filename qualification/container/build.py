@@ -7,11 +7,13 @@ the engine is removed again. Not covered: pushing and running (`publish`, `subje
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import docker
 
@@ -27,6 +29,8 @@ _MARKED = (
     FaultCode.IMAGE_MALFORMED,
 )
 _PIP_HASHES = "DO NOT MATCH THE HASHES"
+_STEP_IMAGE = re.compile(r"^ ---> ([0-9a-f]{12})$", re.MULTILINE)
+_MOST_STEPS = 200
 _CHUNK = 1 << 20
 
 
@@ -58,13 +62,13 @@ def build(client: docker.DockerClient, order: BuildOrder, target: Path) -> oci.I
     target.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="assay-build-", dir=target.parent) as name,
-        leftovers_removed(client, order.fresh),
+        leftovers_removed(client, order.fresh) as made,
     ):
         place = Path(name)
         archive = place / "context.tar"
         context.write(order.context, archive, epoch=order.epoch)
-        _run(client, archive, order, "check", fresh=order.fresh)
-        local = _run(client, archive, order, "runtime", fresh=False)
+        _run(client, archive, order, "check", made)
+        local = _run(client, archive, order, "runtime", made)
         archive.unlink()
         saved = place / "saved.tar"
         _save(client, local, saved)
@@ -73,7 +77,8 @@ def build(client: docker.DockerClient, order: BuildOrder, target: Path) -> oci.I
         return oci_store.save(image_archive.normalised(unpacked, order.base_layers, place, epoch=order.epoch), target)
 
 
-def _run(client: docker.DockerClient, archive: Path, order: BuildOrder, stage: str, *, fresh: bool) -> str:
+def _run(client: docker.DockerClient, archive: Path, order: BuildOrder, stage: str, made: set[str]) -> str:
+    """Build one stage; ids of the images that its steps make go into `made` as they come."""
     arguments = {**order.arguments, "BASE": str(order.base), "SOURCE_DATE_EPOCH": str(order.epoch)}
     with archive.open("rb") as stream:
         events = client.api.build(
@@ -83,21 +88,28 @@ def _run(client: docker.DockerClient, archive: Path, order: BuildOrder, stage: s
             target=stage,
             buildargs=arguments,
             network_mode="none",
-            nocache=fresh,
+            nocache=order.fresh and not made,  # the second stage builds on what the first one made
             rm=True,
             forcerm=True,
             pull=False,
             decode=True,
         )
-        return _outcome(list(events), stage)
+        return _outcome(list(noted(events, made)), stage)
 
 
-def _outcome(events: list[Mapping[str, object]], stage: str) -> str:
+def noted(events: Iterable[Mapping[str, Any]], made: set[str]) -> Iterator[Mapping[str, Any]]:
+    """The builder's events, while the image ids that they name are put into `made`."""
+    for event in events:
+        made.update(_STEP_IMAGE.findall(str(event.get("stream", ""))))
+        yield event
+
+
+def _outcome(events: Sequence[Mapping[str, Any]], stage: str) -> str:
     account = "".join(str(event.get("stream", "")) for event in events)
     error = next((str(event["error"]) for event in events if "error" in event), None)
     if error is not None:
         raise fault_of(account, error, stage)
-    identifiers = [str(event["aux"]["ID"]) for event in events if isinstance(event.get("aux"), dict)]  # type: ignore[index]  # checked beside it
+    identifiers = [str(event["aux"]["ID"]) for event in events if isinstance(event.get("aux"), dict)]
     if not identifiers:
         raise ContainerFault(FaultCode.BUILD_FAILED, f"the builder of stage {stage} named no image: {account[-400:]}")
     return identifiers[-1]
@@ -124,31 +136,32 @@ def _save(client: docker.DockerClient, local: str, target: Path) -> None:
 
 
 @contextmanager
-def leftovers_removed(client: docker.DockerClient, active: bool = True) -> Iterator[None]:
-    """Remove the images that appeared inside the block; with `active` False they stay, as a cache."""
-    before = _images(client)
+def leftovers_removed(client: docker.DockerClient, active: bool = True) -> Iterator[set[str]]:
+    """Yield a set for the short ids of images that a build makes, and remove them afterwards; others are left alone.
+
+    With `active` False they stay, as a cache.
+    """
+    before = frozenset(image["Id"] for image in client.api.images(all=True))
+    made: set[str] = set()
     try:
-        yield
+        yield made
     finally:
         if active:
-            _remove(client, before)
+            _remove(client, before, made)
 
 
-def _remove(client: docker.DockerClient, before: frozenset[str]) -> None:
+def _remove(client: docker.DockerClient, before: frozenset[str], made: set[str]) -> None:
     """Leaves first: an image can go once nothing is built on it."""
-    for _ in range(200):
-        gone = [image for image in sorted(_images(client) - before) if _removed(client, image)]
-        if not gone:
+    for _ in range(_MOST_STEPS):
+        present = {image["Id"] for image in client.api.images(all=True)} - before
+        ours = [image for image in sorted(present) if image.removeprefix("sha256:")[:12] in made]
+        if not [image for image in ours if _removed(client, image)]:
             return
 
 
 def _removed(client: docker.DockerClient, image: str) -> bool:
     try:
-        client.api.remove_image(image, force=False, noprune=False)
+        client.api.remove_image(image, force=False, noprune=True)
     except docker.errors.APIError:
         return False
     return True
-
-
-def _images(client: docker.DockerClient) -> frozenset[str]:
-    return frozenset(image["Id"] for image in client.api.images(all=True))

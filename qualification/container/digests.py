@@ -2,7 +2,6 @@
 
     reference -> index -> platform -> configuration -> local id
 
-
 A registry's word is not enough: each document that it returns is hashed again here.
 """
 

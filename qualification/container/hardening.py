@@ -7,8 +7,9 @@ does). Source: the engine's create and inspect calls.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 import docker
 from docker.models.containers import Container
@@ -31,6 +32,7 @@ class RunSettings:
     read_only: bool = True
     port: int = layout.PORT
     gpus: bool = False
+    token: str = field(default_factory=lambda: uuid4().hex)  # tells the containers of one run from any others
 
 
 def create(client: docker.DockerClient, image: str, settings: RunSettings) -> Container:
@@ -51,7 +53,7 @@ def create(client: docker.DockerClient, image: str, settings: RunSettings) -> Co
             mem_limit=settings.memory_bytes,
             memswap_limit=settings.memory_bytes,
             ports={f"{settings.port}/tcp": ("127.0.0.1", None)},
-            labels={LABEL: "subject"},
+            labels={LABEL: settings.token},
             device_requests=[docker.types.DeviceRequest(count=-1, capabilities=[["gpu"]])] if settings.gpus else None,
         )
     except docker.errors.DockerException as error:

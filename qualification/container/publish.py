@@ -54,6 +54,7 @@ def pull(client: docker.DockerClient, reference: ImageReference, *, expected_con
             FaultCode.PULL_FAILED, f"{reference} cannot be pulled: {error.explanation}; is its registry up?"
         ) from error
     if expected_config is not None and image.id != expected_config:
+        forget(client, image.id)
         raise ContainerFault(
             FaultCode.DIGEST_DIFFERS,
             f"{reference} came back as {image.id}, built as {expected_config}; the engine changed it",

@@ -2,8 +2,7 @@
 
 1. Leave out what only a builder of extensions needs, and every installed script.
 2. Put the interpreter's link, the health check and the third-party notices in place.
-3. Compile all modules once, with content-checked caches, so that a read-only root starts fast and equal inputs give
-equal bytes.
+3. Compile all modules once, equal bytes for equal sources, so that a read-only root starts fast.
 4. Root owns everything; model files are 0444, other files 0644 or 0755; one modification time.
 """
 

@@ -86,7 +86,7 @@ def container_subject(order: ContainerOrder, record: ContainerRecord) -> Iterato
         with docker_engine() as client:
             record.engine = facts(client).to_json()
             record.build = _build_report(order)
-            with _cleaned(client, record), ExitStack() as stack:
+            with _cleaned(client, order.settings, record), ExitStack() as stack:
                 reference, expected = _place(order, stack)
                 chain = _chain(reference, record)
                 pulled = publish.pull(client, reference, expected_config=expected or (chain.config if chain else None))
@@ -290,27 +290,20 @@ def _container(client: docker.DockerClient, reference: ImageReference, settings:
 
 
 @contextmanager
-def _cleaned(client: docker.DockerClient, record: ContainerRecord) -> Iterator[None]:
-    """Afterwards none of our containers and no image that came with the run is left."""
+def _cleaned(client: docker.DockerClient, settings: RunSettings, record: ContainerRecord) -> Iterator[None]:
+    """Afterwards no container of this run is left, and no image that was pulled for it."""
     before = {image.id for image in client.images.list()}
     try:
         yield
     finally:
-        containers = [
-            _gone(client, container)
-            for container in client.containers.list(all=True, filters={"label": hardening.LABEL})
-        ]
-        fresh = [image.id for image in client.images.list() if image.id not in before]
-        images = [image for image in fresh if not publish.forget(client, image)]
-        left = [name for name in containers if name]
+        ours = {"label": f"{hardening.LABEL}={settings.token}"}
+        left = [name for item in client.containers.list(all=True, filters=ours) if (name := _gone(client, item))]
+        pulled = {record.image["digests"]["local_id"]} - before if record.image else set()
+        images = [image for image in sorted(pulled) if not publish.forget(client, image)]
         record.cleanup = {"containers_left": left, "images_left": images}
         if left or images:
-            record.findings.append(
-                Finding(
-                    code=FaultCode.CLEANUP_FAILED,
-                    detail=f"still there: {', '.join([*left, *images])}; remove them by hand",
-                )
-            )
+            detail = f"still there: {', '.join([*left, *images])}; remove them by hand"
+            record.findings.append(Finding(code=FaultCode.CLEANUP_FAILED, detail=detail))
 
 
 def _gone(client: docker.DockerClient, container: Container) -> str | None:

@@ -2,8 +2,9 @@
 
 Outside, `inspect`: read-only root, every capability dropped and none added, no new privileges, default system call
 filter, a small /tmp that runs nothing, limits of processes and memory, loopback only, no mounts, devices or host
-namespaces, user
-10001. Inside, /proc and attempts: no capability left, filter active, no file can be made anywhere but in /tmp,
+namespaces, user 10001.
+
+Inside, /proc and attempts: no capability left, filter active, no file can be made anywhere but in /tmp,
 nothing runs from there, no shell, compiler or package manager.
 """
 

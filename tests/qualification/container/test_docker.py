@@ -20,7 +20,7 @@ import pytest
 
 from qualification import schema
 from qualification.container import base, hardening, image, life, lock, oci, oci_store, publish
-from qualification.container.build import leftovers_removed
+from qualification.container.build import leftovers_removed, noted
 from qualification.container.docker_engine import docker_engine
 from qualification.container.faults import ContainerFault, FaultCode
 from qualification.container.image import ImageOrder, make_image
@@ -214,20 +214,19 @@ def test_a_base_by_tag_stops_the_dockerfile_itself(built: Built, tmp_path: Path)
     with (
         docker_engine() as client,
         _tagged_base(client, built) as tag,
-        leftovers_removed(client),
+        leftovers_removed(client) as made,
         archive.open("rb") as stream,
     ):
-        events = list(
-            client.api.build(
-                fileobj=stream,
-                custom_context=True,
-                target="verify",
-                buildargs={"BASE": tag},
-                decode=True,
-                rm=True,
-                forcerm=True,
-            )
+        told = client.api.build(
+            fileobj=stream,
+            custom_context=True,
+            target="verify",
+            buildargs={"BASE": tag},
+            decode=True,
+            rm=True,
+            forcerm=True,
         )
+        events = list(noted(told, made))
     assert any("error" in event for event in events)
     assert "base_by_tag" in "".join(event.get("stream", "") for event in events)
 
