@@ -15,13 +15,13 @@ BAD = {"unnatural": frozenset({"coverage-fi", "switch-de-en"}), "failing": froze
 @pytest.fixture(scope="session")
 def good_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("good")
-    return build(base / "bundle", base, Sample(seeds=1, frames=8, bench_rounds=2))
+    return build(base / "bundle", base, Sample(seeds=1, frames=10, bench_rounds=5))
 
 
 @pytest.fixture(scope="session")
 def bad_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("bad")
-    return build(base / "bundle", base, Sample(seeds=1, frames=8, bench_rounds=1, **BAD))
+    return build(base / "bundle", base, Sample(seeds=1, frames=10, bench_rounds=1, **BAD))
 
 
 @pytest.fixture(scope="session")

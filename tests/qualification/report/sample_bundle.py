@@ -42,7 +42,7 @@ class Sample:
 
     seeds: int = 2
     frames: int = 30
-    bench_rounds: int = 2
+    bench_rounds: int = 5
     unnatural: frozenset[str] = frozenset()
     failing: frozenset[str] = frozenset()
     now: int = field(default=2 * SECOND)
@@ -169,7 +169,8 @@ def _voice(entry: WorkloadEntry, seed: int, frames: int) -> Pcm:
     for harmonic in range(1, int(3_600 / base)):
         gain = sum(np.exp(-(((harmonic * base - formant) / 220) ** 2)) / (k + 1) for k, formant in enumerate(formants))
         sound += (gain + 0.02) / harmonic**0.4 * np.sin(2 * np.pi * harmonic * phase)
-    beat = np.clip(np.interp(time, np.arange(frames * 2 + 2) * 0.05, random.uniform(-0.5, 1.2, frames * 2 + 2)), 0, 1)
+    syllables = random.uniform(0.6, 1.2, frames * 2 + 2) * (np.arange(frames * 2 + 2) % 5 > 1)  # a point each 50 ms
+    beat = np.clip(np.interp(time, np.arange(syllables.size) * 0.05, syllables), 0, 1)
     breath = random.normal(0, 0.03, time.size) * np.clip(0.4 - beat, 0, 1)
     shaped = 0.16 * sound * beat + breath
     return np.clip(shaped * 32_767, -32_000, 32_000).astype("<i2")
