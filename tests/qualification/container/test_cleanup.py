@@ -43,10 +43,15 @@ def test_only_what_this_build_made_goes() -> None:
 
 def test_a_failure_inside_changes_nothing_about_that() -> None:
     engine = FakeApi()
-    with pytest.raises(RuntimeError), leftovers_removed(cast(Any, engine)) as made:
-        engine.parents[_id("c")] = _id("b")
-        made.add("c" * 12)
-        raise RuntimeError
+
+    def fail_half_way() -> None:
+        with leftovers_removed(cast(Any, engine)) as made:
+            engine.parents[_id("c")] = _id("b")
+            made.add("c" * 12)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_half_way()
     assert set(engine.parents) == {_id("b")}
 
 
