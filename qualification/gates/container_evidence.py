@@ -15,9 +15,9 @@ from qualification.gates.answers import answer, listed
 from qualification.policy import Policy
 from qualification.results import GateResult, Outcome
 
-CONTAINER: Final = "container.json"
-SBOM: Final = "sbom.cdx.json"
-PROVENANCE: Final = "provenance.json"
+CONTAINER: Final = "records/container.json"
+SBOM: Final = "sbom/image.cdx.json"
+PROVENANCE: Final = "records/provenance.json"
 READY_SECONDS: Final = 20.0
 STOP_SECONDS: Final = 35.0
 USER: Final = 10001
@@ -33,7 +33,7 @@ class Check:
 
 
 def container_document(evidence: EvidenceView) -> Mapping[str, Any] | None:
-    """`container.json`, checked against its schema; None where the bundle has none."""
+    """`records/container.json`, checked against its schema; None where the bundle has none."""
     if not evidence.exists(CONTAINER):
         return None
     document: Mapping[str, Any] = strictjson.load(paths.locate(evidence.root, CONTAINER), CONTAINER)

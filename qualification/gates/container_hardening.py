@@ -27,7 +27,7 @@ MOST_PIDS = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerHardeningGate:
-    """`outside`, `inside` and the engine's security options of `container.json`."""
+    """`outside`, `inside` and the engine's security options of `records/container.json`."""
 
     id: str = "container.hardening"
 

@@ -24,7 +24,7 @@ KEPT = ("index", "platform", "config")
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerIdentityGate:
-    """The digests of `container.json` against each other, `run.json` and `identity.json`."""
+    """The digests of `records/container.json` against each other, `run.json` and `identity.json`."""
 
     id: str = "container.identity"
 

@@ -19,7 +19,7 @@ ORDERLY = ("end", "error")
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerLifecycleGate:
-    """`health`, `shutdown`, `restart`, `measured` and `cleanup` of `container.json`."""
+    """`health`, `shutdown`, `restart`, `measured` and `cleanup` of `records/container.json`."""
 
     id: str = "container.lifecycle"
 

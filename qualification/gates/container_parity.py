@@ -19,7 +19,7 @@ from qualification.gates.container_evidence import container_document, unperform
 from qualification.policy import Policy
 from qualification.results import Comparison, GateResult, Outcome, decide
 
-PARITY: Final = "parity.json"
+PARITY: Final = "records/parity.json"
 LIMIT: Final = 1.03
 SAMPLES_PER_SECOND: Final = 24_000
 SIDES: Final = ("bare", "container")
@@ -27,7 +27,7 @@ SIDES: Final = ("bare", "container")
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerParityGate:
-    """The rows of `parity.json`; the warm-up (round -1) is left out."""
+    """The rows of `records/parity.json`; the warm-up (round -1) is left out."""
 
     id: str = "container.parity"
 

@@ -26,7 +26,7 @@ from qualification.results import GateResult
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerReadinessGate:
-    """`readiness`, `restart`, `measured`, `warm_up` and `docker_health` of `container.json`."""
+    """`readiness`, `restart`, `measured`, `warm_up` and `docker_health` of `records/container.json`."""
 
     id: str = "container.readiness"
 

@@ -20,7 +20,7 @@ from qualification.results import GateResult, Outcome
 
 @dataclass(frozen=True, kw_only=True)
 class ProvenanceGate:
-    """`provenance.json` against the digests that ran and the build report."""
+    """`records/provenance.json` against the digests that ran and the build report."""
 
     id: str = "provenance"
 

@@ -19,7 +19,7 @@ KINDS = ("own", "python", "debian", "model", "weights")
 
 @dataclass(frozen=True, kw_only=True)
 class SbomCompleteGate:
-    """`sbom.cdx.json` against the image's digest, the parts that the build found, and the model's files seen inside."""
+    """`sbom/image.cdx.json` against the digest, the parts that the build found, and the model files seen inside."""
 
     id: str = "sbom.complete"
 

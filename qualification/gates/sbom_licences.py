@@ -20,7 +20,7 @@ from qualification.results import GateResult, Outcome
 
 @dataclass(frozen=True, kw_only=True)
 class SbomLicencesGate:
-    """Every component of `sbom.cdx.json` against the policy's allow-list, on the day of the run."""
+    """Every component of `sbom/image.cdx.json` against the policy's allow-list, on the day of the run."""
 
     id: str = "sbom.licences"
 

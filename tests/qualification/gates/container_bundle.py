@@ -26,6 +26,7 @@ def container_bundle(tmp_path: Path) -> Changed:
     bill = _bill(document)
     statement = provenance.statement(document["build"], harness="1", began=1.0, ended=2.0)
     for name, content in ((CONTAINER, document), (SBOM, bill), (PROVENANCE, statement)):
+        (changed.root / name).parent.mkdir(exist_ok=True)
         (changed.root / name).write_text(json.dumps(content))
     changed.document(paths.RUN, lambda run: _into_container(run, document))
     return changed.document(paths.POLICY, _with_gates)
