@@ -37,7 +37,7 @@ def capture_accelerators(own_processes: Collection[int], library: Any = None) ->
 
 def _nvml() -> Any:
     try:
-        import pynvml  # type: ignore[import-untyped]  # the driver vendor ships no types
+        import pynvml
     except ImportError:
         return None
     return pynvml

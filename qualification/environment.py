@@ -1,7 +1,7 @@
 """The machine that a run happened on: processor, memory, load, kernel, versions, accelerators, container.
 
-Only what bears on the figures. Nothing private: no host name, user, address or path is read, and texts that come from the
-machine are cut to what the schema allows. What cannot be read is null, never a guess.
+Only what bears on the figures. Nothing private: no host name, user, address or path is read, and texts that come from
+the machine are cut to what the schema allows. What cannot be read is null, never a guess.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writing a pin: the bytes of a model that this project made, as they lie in a directory.
 
-Only for the tiers `reference` and `shape`. Pins of the published checkpoint are public facts and are written by hand from
-their source; taking them from files on this machine would make any file `release`.
+Only for the tiers `reference` and `shape`. Pins of the published checkpoint are public facts and are written by hand
+from their source; taking them from files on this machine would make any file `release`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from qualification import strictjson
+from qualification import spdx, strictjson
 from qualification.digest import SHA256, Digest
 from qualification.errors import InputError
 from qualification.identity import FoundFile, role_of, survey
@@ -36,6 +36,8 @@ def pin_model(
     """
     if tier not in TIERS:
         raise InputError(f"tier {tier!r} cannot be pinned from files; use {' or '.join(TIERS)}")
+    if spdx.canonical(licence) != licence:
+        raise InputError(f"licence {licence!r} is no canonical SPDX expression; use an identifier such as Apache-2.0")
     pins = load_pins(pins_path)
     found = survey(directory, pins)
     for item in found:
@@ -58,7 +60,8 @@ def _check(item: FoundFile) -> None:
 
 
 def _pin(item: FoundFile) -> FilePin:
-    assert item.bytes is not None and item.sha256 is not None  # a regular file was read
+    assert item.bytes is not None  # a regular file was read
+    assert item.sha256 is not None
     return FilePin(
         path=item.path, role=role_of(item.path), bytes=item.bytes, basis="measured", inventory=item.inventory,
         digest=Digest(algorithm=SHA256, value=item.sha256),
@@ -66,7 +69,7 @@ def _pin(item: FoundFile) -> FilePin:
 
 
 def _check_shapes(model: ModelPins, pins: Pins) -> None:
-    """Synthetic weights must have the published tensors; otherwise their speed says nothing about the published model."""
+    """Synthetic weights must have the published tensors; else their speed says nothing about the published model."""
     for pin in (pin for release in pins.of_tier("release") for pin in release.files if pin.role == WEIGHTS):
         mine = model.file(pin.path)
         if mine is None or mine.inventory is None or pin.inventory is None:

@@ -1,7 +1,8 @@
 """Pins: which bytes a known model consists of, as data.
 
-A pin without a digest does not load. Files of a snapshot for which no public digest is known are named as `unpinned`: they
-may be there, are recorded as found, and nobody pretends to know them. What a directory really holds is `identity`'s work.
+A pin without a digest does not load. Files of a snapshot for which no public digest is known are named as `unpinned`:
+they may be there, are recorded as found, and nobody pretends to know them. What a directory really holds is
+`identity`'s work.
 """
 
 from __future__ import annotations
@@ -187,6 +188,8 @@ def _contradictions(models: tuple[ModelPins, ...]) -> Iterable[str]:
         for path, times in paths.items():
             if times > 1:
                 yield f"model {model.id}: {path} is named {times} times; keep one"
+        if not spdx.well_formed(model.licence):
+            yield f"model {model.id}: licence {model.licence!r} is no SPDX expression"
         if not any(pin.role == WEIGHTS for pin in model.files):
             yield f"model {model.id}: no file of role weights is pinned; a tier needs one"
 

@@ -1,7 +1,8 @@
 """The workload: which sentences are spoken, in which voices, with which seeds.
 
-It is data of the run (`data/workload.json`), not code, so that a bundle can carry what was asked and a verifier can count
-languages from it. The published model names ten languages; the others are tried through `auto` and marked as not claimed.
+It is data of the run (`data/workload.json`), not code, so that a bundle can carry what was asked and a verifier can
+count languages from it. The published model names ten languages; the others are tried through `auto` and marked as not
+claimed.
 Not covered: how many seeds a gate uses (the policy says so) and how requests are sent.
 """
 
@@ -91,7 +92,9 @@ class Workload:
         chosen = self.of_kind(*kinds)
         for entry in chosen:
             if len(entry.seeds) < seeds:
-                raise InputError(f"workload entry {entry.id} has {len(entry.seeds)} seeds, {seeds} are wanted; add seeds")
+                raise InputError(
+                    f"workload entry {entry.id} has {len(entry.seeds)} seeds, {seeds} are wanted; add seeds"
+                )
         return tuple(WorkItem(entry=entry, seed=entry.seeds[turn]) for turn in range(seeds) for entry in chosen)
 
 

@@ -82,7 +82,7 @@ def _twice_file(document: dict[str, Any]) -> None:
 
 
 def _licence(document: dict[str, Any]) -> None:
-    document["models"][0]["licence"] = "apache"
+    document["models"][0]["licence"] = "Apache-2.0 AND"
 
 
 def _no_weights(document: dict[str, Any]) -> None:
@@ -95,7 +95,7 @@ def _no_weights(document: dict[str, Any]) -> None:
     [
         (_twice_model, "is pinned 2 times"),
         (_twice_file, "config.json is named 2 times"),
-        (_licence, "no canonical SPDX"),
+        (_licence, "is no SPDX expression"),
         (_no_weights, "no file of role weights"),
     ],
 )

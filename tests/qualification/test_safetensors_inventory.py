@@ -13,6 +13,8 @@ from safetensors.numpy import save_file
 from qualification.safetensors_inventory import MAX_HEADER_BYTES, take_inventory
 from tests.qualification.safetensors_files import entry, write, write_raw, write_sound
 
+ONE = b'{"dtype":"F32","shape":[2],"data_offsets":[0,8]}'
+
 
 def _codes(path: Path) -> list[str]:
     return [fault.code for fault in take_inventory(path).faults]
@@ -84,7 +86,7 @@ def test_bad_header_entries(tmp_path: Path, entries: dict[str, Any], data: int, 
 @pytest.mark.parametrize(
     ("header", "code"),
     [
-        (b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', "duplicate_key"),
+        (b'{"a":' + ONE + b',"a":' + ONE + b"}", "duplicate_key"),
         (b'{"a":{"dtype":"F32","dtype":"I32","shape":[2],"data_offsets":[0,8]}}', "duplicate_key"),
         (b' {"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', "header_start"),
         (b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}\n', "header_padding"),
@@ -107,8 +109,14 @@ def test_spaces_pad_a_header(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("length", "code"),
-    [(0, "header_length"), (1, "header_length"), (MAX_HEADER_BYTES + 1, "header_length"), (2**64 - 1, "header_length"), (500, "header_truncated")],
-)  # fmt: skip
+    [
+        (0, "header_length"),
+        (1, "header_length"),
+        (MAX_HEADER_BYTES + 1, "header_length"),
+        (2**64 - 1, "header_length"),
+        (500, "header_truncated"),
+    ],
+)
 def test_bad_header_lengths(tmp_path: Path, length: int, code: str) -> None:
     path = write_raw(tmp_path / "bad.safetensors", json.dumps({"a": entry(0, 8)}).encode(), bytes(8), length=length)
     assert _codes(path) == [code]

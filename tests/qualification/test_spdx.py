@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qualification.spdx import canonical, is_allowed
+from qualification.spdx import canonical, is_allowed, well_formed
 
 ALLOWED = {"MIT", "BSD-3-Clause", "Apache-2.0"}
 
@@ -47,3 +47,32 @@ def test_is_allowed(text: str, expected: bool) -> None:
     spelled = canonical(text)
     assert spelled is not None
     assert is_allowed(spelled, ALLOWED, {"LLVM-exception"}) is expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "MIT GPL-3.0-only",
+        "MIT AND",
+        "OR MIT",
+        "MIT OR",
+        "(MIT",
+        "MIT)",
+        "()",
+        "MIT WITH",
+        "MIT WITH LLVM-exception WITH LLVM-exception",
+        "MIT AND OR MIT",
+        "mit or gpl",
+        "MIT/Apache-2.0",
+        "MIT, GPL-3.0-only",
+    ],
+)
+def test_what_is_no_expression_is_allowed_by_nothing(text: str) -> None:
+    assert not is_allowed(text, ALLOWED, {"LLVM-exception"})
+    assert not well_formed(text)
+
+
+def test_deep_brackets_are_decided_or_refused_but_never_raise() -> None:
+    assert is_allowed("(" * 50 + "MIT" + ")" * 50, ALLOWED)
+    assert not is_allowed("(" * 5_000 + "MIT" + ")" * 5_000, ALLOWED)

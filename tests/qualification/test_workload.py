@@ -43,7 +43,16 @@ def test_only_the_ten_are_claimed() -> None:
 
 def test_voices_span_gender_pitch_and_pace() -> None:
     voices = " ".join(entry.voice_description for entry in load_workload().of_kind(Kind.COVERAGE))
-    for word in ("male voice", "female voice", "low pitch", "medium pitch", "high pitch", "slow", "fast", "medium pace"):
+    for word in (
+        "male voice",
+        "female voice",
+        "low pitch",
+        "medium pitch",
+        "high pitch",
+        "slow",
+        "fast",
+        "medium pace",
+    ):
         assert word in voices
 
 
