@@ -19,7 +19,8 @@ from engine.config import read_codec_config, read_talker_config
 from engine.talker import SpeechModel
 
 ROLE = "assistant"
-CODEC_GAIN = 0.5  # keeps the random decoder's output well inside [-1, 1]
+CODEC_GAIN = 0.7  # less, and the codes would hardly be heard beside the biases; more, and the samples would clip
+CODEC_VOLUME = 0.5  # of the last convolution, for the same reason
 CODES = 64  # codec vocabulary below the control ids
 LANGUAGES = {"english": CODES + 2, "german": CODES + 5, "chinese": CODES + 7}
 
@@ -56,6 +57,9 @@ def write_tiny_checkpoint(directory: Path, shape: TinyShape | None = None) -> Pa
     save_file({k: v.to(torch.bfloat16) for k, v in model.state_dict().items()}, directory / "model.safetensors")
     codec = CodecDecoder(read_codec_config(directory / "speech_tokenizer/config.json"))
     _randomise(codec, gain=CODEC_GAIN)
+    with torch.no_grad():
+        for value in codec.decoder[-1].parameters():
+            value.mul_(CODEC_VOLUME)
     tensors = {f"decoder.{name}": value for name, value in codec.state_dict().items()}
     save_file(tensors, directory / "speech_tokenizer/model.safetensors")
     return directory
