@@ -32,8 +32,8 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class Curated:
-    """A mapping entry: `expression` holds while `text` is found in `where`, which names a metadata field, a licence file
-    or a top-level module."""
+    """A mapping entry: `expression` holds while `text` is found in `where`, the name of a metadata field, a licence
+    file or a top-level module."""
 
     name: str
     expression: str

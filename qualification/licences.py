@@ -1,8 +1,8 @@
 """Licences of everything that the subject is made of: installed distributions and model files, each decided.
 
 A distribution is `required` when the roots' requirements lead to it (extras and markers evaluated), else merely
-`installed` beside it; both are listed. Unknown is never allowed: only a waiver that says who, why and until when turns a
-denied or unknown licence into `waived`.
+`installed` beside it; both are listed. Unknown is never allowed: only a waiver that says who, why and until when turns
+a denied or unknown licence into `waived`.
 Not covered: Debian packages of an image, and licences of files that a wheel vendors without declaring them.
 """
 

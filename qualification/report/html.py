@@ -20,7 +20,9 @@ from qualification.bench.raw import SAMPLE_RATE_HZ, RequestRecord
 from qualification.evidence_view import EvidenceView
 from qualification.report import charts, words
 from qualification.report.distribution import Group, Mark, distribution
-from qualification.report.page import Page, ProfileView, machine_facts, read_page
+from qualification.report.machine import machine_facts
+from qualification.report.page import Page, read_page
+from qualification.report.profiles import ProfileView
 from qualification.report.voices import Voice, language_rows, voices
 
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
