@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import secrets
 import sys
 import time
@@ -48,20 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Speak one text. Returns 0, also when the ceiling stopped the utterance (the closing line says so)."""
-    text = arguments.text if arguments.text not in {None, "-"} else sys.stdin.read()
-    if not arguments.output.parent.is_dir():
-        raise UsageError(f"{arguments.output.parent} is not a directory; create it or choose another -o")
-    stage = StageSampling(strategy="greedy" if arguments.greedy else "sample")
+    if not arguments.output.parent.is_dir() or arguments.output.is_dir():
+        raise UsageError(f"{arguments.output} cannot be a file there; create the directory or choose another -o")
     settings = engine_settings(arguments, rows=1)
-    request = SpeechRequest(
-        request_id=uuid4(),
-        text=text.strip(),
-        voice_description=arguments.voice,
-        language=arguments.language.lower(),
-        seed=secrets.randbelow(MAX_SEED + 1) if arguments.seed is None else arguments.seed,
-        max_frames=min(frames_for(arguments.seconds), settings.max_frames),
-        sampling=Sampling(talker=stage, predictor=stage),
-    )
+    request = _request(arguments, settings.max_frames)
     engine = Synthesizer(settings)
     console = Console(stderr=True)
     with console.status("loading the model"):
@@ -72,14 +63,46 @@ def run(arguments: argparse.Namespace) -> int:
         wall = time.perf_counter() - started
     finally:
         engine.close(grace_seconds=0)
-    samples = np.frombuffer(pcm, dtype="<i2")
-    soundfile.write(arguments.output, samples, SAMPLE_RATE_HZ, subtype="PCM_16")
-    seconds = samples.size / SAMPLE_RATE_HZ
+    seconds = _write(arguments.output, pcm)
     print(
         f"{arguments.output}: {seconds:.2f} s of audio in {wall:.2f} s, RTF {wall / seconds:.3f}, "
         f"stop reason {end.reason.value}, seed {request.seed}"
     )
     return 0
+
+
+def _request(arguments: argparse.Namespace, longest: int) -> SpeechRequest:
+    if not 0 < arguments.seconds < math.inf:
+        raise UsageError(f"--seconds={arguments.seconds} cannot be used; give a number above 0")
+    stage = StageSampling(strategy="greedy" if arguments.greedy else "sample")
+    return SpeechRequest(
+        request_id=uuid4(),
+        text=_text(arguments.text).strip(),
+        voice_description=arguments.voice,
+        language=arguments.language.lower(),
+        seed=secrets.randbelow(MAX_SEED + 1) if arguments.seed is None else arguments.seed,
+        max_frames=min(frames_for(arguments.seconds), longest),
+        sampling=Sampling(talker=stage, predictor=stage),
+    )
+
+
+def _text(given: str | None) -> str:
+    if given is not None and given != "-":
+        return given
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"standard input is not {error.encoding} text; convert it first") from error
+
+
+def _write(path: Path, pcm: bytes) -> float:
+    """Write the WAV file and return its seconds."""
+    samples = np.frombuffer(pcm, dtype="<i2")
+    try:
+        soundfile.write(path, samples, SAMPLE_RATE_HZ, subtype="PCM_16", format="WAV")
+    except (soundfile.SoundFileError, OSError) as error:
+        raise UsageError(f"{path} cannot be written ({error}); choose another -o") from error
+    return samples.size / SAMPLE_RATE_HZ
 
 
 def _collect(stream: SpeechStream, max_frames: int, console: Console) -> tuple[bytes, SpeechEnd]:
