@@ -1,0 +1,47 @@
+"""The command line's frame: commands, help, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine import __main__, say
+from engine.__main__ import main
+
+
+@pytest.mark.parametrize("argv", [[], ["sing"], ["say"], ["say", "--voice", "Calm."]])
+def test_a_wrong_command_line_exits_with_two(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(argv)
+    assert stop.value.code == 2
+    assert "usage: python -m engine" in capsys.readouterr().err
+
+
+def test_help_names_every_setting_with_its_variable(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["say", "--help"])
+    assert stop.value.code == 0
+    shown = capsys.readouterr().out
+    for word in ("--max-positions", "ASSAY_MAX_POSITIONS", "--allow-symlinks", "ASSAY_DEVICE"):
+        assert word in shown
+
+
+def test_an_interrupt_exits_with_130(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_arguments: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(say, "run", interrupted)
+    assert __main__.main(["say", "--voice", "v", "-o", str(tmp_path / "x.wav")]) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_as_a_module_it_exits_with_the_code_of_main(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "engine", "say", "--voice", "v", "--text", "x", "-o", str(tmp_path / "x.wav")]
+    done = subprocess.run([*command, "--model", str(tmp_path)], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 3
+    assert "config.json is missing" in done.stderr
