@@ -53,6 +53,10 @@ class Connection(H11Protocol):
         if len(self.connections) > self._limits.max_connections:
             transport.abort()
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()  # uvicorn leaves its timer, and with it this object, after a reset
+
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return

@@ -128,7 +128,7 @@ def _config(service: Service, settings: ServerSettings) -> uvicorn.Config:
         proxy_headers=False,
         server_header=False,
         backlog=BACKLOG,
-        timeout_keep_alive=3_600,  # the connection's own sweep is in charge
+        timeout_keep_alive=int(settings.keep_alive_seconds) + 1,  # the connection's own sweep comes first
         timeout_graceful_shutdown=CLOSE_SECONDS,
         h11_max_incomplete_event_size=settings.max_header_bytes,
     )

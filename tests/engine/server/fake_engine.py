@@ -33,6 +33,7 @@ from engine.contract import (
 from engine.errors import CapacityExhausted, EngineUnavailable, RequestIdInUse
 
 DEFAULT_FRAMES = 6
+STEPS_KEPT = 1_000
 FRAME_BYTES = SAMPLES_PER_FRAME * 2
 
 
@@ -175,6 +176,8 @@ class FakeEngine:
             stream = FakeStream(request, self._changed)
             self._rows[request.request_id] = Row(stream)
             self.steps_of[request.request_id] = 0
+            if len(self.steps_of) > STEPS_KEPT:  # a soak must not find the fake's own growth
+                del self.steps_of[next(iter(self.steps_of))]
             self._changed.notify_all()
             return stream
 

@@ -33,7 +33,7 @@ WORKERS = 12
 FRAME_SECONDS = 0.002
 CALM_FRAME_SECONDS = 0.02  # four times real time, for the latencies
 THREADS = 1 + 1 + 4 + 2  # loop, fake engine, submitting, cancelling
-MEMORY_ALLOWANCE = 24 * 1024 * 1024
+MEMORY_ALLOWANCE = 6 * 1024 * 1024
 FLAGS = (
     "--slots", str(SLOTS), "--slow-reader-seconds", "0.5",
     "--request-read-seconds", "1", "--keep-alive-seconds", "2", "--log-level", "warning",

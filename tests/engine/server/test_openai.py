@@ -58,7 +58,7 @@ def test_streamed_flac_is_whole_once_its_length_is_filled_in(shared_server: Runn
 
 
 def test_default_is_mp3(shared_server: Running) -> None:
-    answer = create(server)
+    answer = create(shared_server)
     assert answer.response.headers["content-type"] == "audio/mpeg"
     assert answer.response.headers["x-qwen3-seed"] == "4"
     assert len(decoded(answer.content)) >= 30 * 1920

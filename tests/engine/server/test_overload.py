@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import socket
+import struct
 import threading
 import time
 
+from engine.server.connection import Connection
 from tests.engine.server.client import request_bytes, speech_bytes
 from tests.engine.server.conftest import StartServer, eventually
 from tests.engine.server.fake_engine import FakeEngine, speech_pcm
@@ -57,3 +61,19 @@ def test_connections_beyond_the_limit_are_closed(start_server: StartServer) -> N
     with contextlib.suppress(ConnectionResetError):
         assert extra.socket.recv(1) == b""
     assert first[0].ask(request_bytes("GET", "/health/live")).status == 200
+
+
+def test_reset_connections_leave_nothing_behind(start_server: StartServer) -> None:
+    """A reset after a finished answer must not keep the connection alive through its keep-alive timer."""
+    server = start_server()
+    for _ in range(20):
+        wire = server.wire()
+        wire.ask(request_bytes("GET", "/health/live")).whole()
+        wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        wire.socket.close()
+
+    def left() -> int:
+        gc.collect()
+        return sum(type(found) is Connection for found in gc.get_objects())
+
+    eventually(lambda: left() <= 1)
