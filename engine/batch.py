@@ -1,8 +1,8 @@
 """The requests in work, on their rows: what one turn of the engine does to them.
 
-Joins the scheduler's decisions with the runner's tensors and hands the results to the tickets. Belongs to the engine's
-thread. A prefill that fails takes only its own request with it; whatever else fails leaves `turn` as an exception, and the
-owner then drops the whole batch.
+Joins the scheduler's decisions with the runner's tensors and hands the results to the tickets. Belongs to the
+engine's thread. A prefill that fails takes only its own request with it; whatever else fails leaves `turn` as an
+exception, and the owner then drops the whole batch.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """From a model directory to verified modules: strict, unconverted, nothing silently skipped.
 
-The directory has the published layout. Every tensor of `model.safetensors` must be expected by the modules and the other way round, with the
-published type and the shape that `config.json` implies. Of the speech tokenizer only `decoder.*` is loaded; `encoder.*` may be present and is
-ignored. Hashes are not checked here: which bytes are the right ones is a question for whoever qualifies them.
+The directory has the published layout. Every tensor of `model.safetensors` must be expected by the modules and the
+other way round, with the published type and the shape that `config.json` implies. Of the speech tokenizer only
+`decoder.*` is loaded; `encoder.*` may be present and is ignored. Hashes are not checked here: which bytes are the
+right ones is a question for whoever qualifies them.
 """
 
 from __future__ import annotations
@@ -89,13 +90,13 @@ def _check_agreement(directory: Path, talker: TalkerConfig, codec: CodecConfig, 
     codes = max(talker.vocab - RESERVED_CODEC_IDS, talker.predictor.vocab)
     if codec.codebooks != talker.code_groups or codec.codebook_size < codes:
         raise ModelError(
-            f"{directory / CODEC_CONFIG_FILE} has {codec.codebooks} codebooks of {codec.codebook_size} codes, {CONFIG_FILE} "
-            f"speaks {talker.code_groups} of {codes}; use the speech tokenizer of the same checkpoint"
+            f"{directory / CODEC_CONFIG_FILE} has {codec.codebooks} codebooks of {codec.codebook_size} codes, "
+            f"{CONFIG_FILE} speaks {talker.code_groups} of {codes}; use the speech tokenizer of the same checkpoint"
         )
     if tokenizer.largest_id >= talker.text_vocab:
         raise ModelError(
-            f"{directory / 'vocab.json'} has ids up to {tokenizer.largest_id}, {CONFIG_FILE} embeds {talker.text_vocab}; "
-            "use the text tokenizer of the same checkpoint"
+            f"{directory / 'vocab.json'} has ids up to {tokenizer.largest_id}, "
+            f"{CONFIG_FILE} embeds {talker.text_vocab}; use the text tokenizer of the same checkpoint"
         )
 
 

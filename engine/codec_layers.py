@@ -1,4 +1,4 @@
-"""The stateful layers of the codec decoder. Each takes `state=None` for a full pass or a `CodecState` to continue a stream."""
+"""The stateful layers of the codec decoder: `state=None` for a full pass, a `CodecState` to continue a stream."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CausalConv1d(nn.Module):
 
 
 class CausalTransposedConv1d(nn.Module):
-    """Upsampling by `stride`; the last kernel - stride outputs overlap the next frames and are remembered without bias."""
+    """Upsampling by `stride`; the last kernel - stride outputs overlap what follows and are kept without bias."""
 
     def __init__(self, in_dim: int, out_dim: int, kernel: int, stride: int, layout: StateLayout) -> None:
         super().__init__()

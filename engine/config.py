@@ -1,8 +1,8 @@
 """The checkpoint's own configuration, read strictly.
 
-The published `config.json` and `speech_tokenizer/config.json` are the only source of shapes and token ids: the official
-package's class defaults differ from the checkpoint, so a missing key is refused rather than guessed. Keys that this engine
-does not use are left alone.
+The published `config.json` and `speech_tokenizer/config.json` are the only source of shapes and token ids: the
+official package's class defaults differ from the checkpoint, so a missing key is refused rather than guessed. Keys
+that this engine does not use are left alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Key/value storage behind one method, `extend`, so that layers do not know who calls them.
 
-A store takes the new keys and values of one layer and returns all that the queries may attend to, with the mask that says which.
-Four uses: a whole sequence without memory (training, parity), prefill of one row, one decode step of many rows at their own
-positions, and the predictor's short lockstep passes.
+A store takes the new keys and values of one layer and returns all that the queries may attend to, with the mask that
+says which. Four uses: a whole sequence without memory (training, parity), prefill of one row, one decode step of many
+rows at their own positions, and the predictor's short lockstep passes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from engine.config import TransformerConfig
 
 @dataclass(frozen=True, kw_only=True)
 class Attended:
-    """Keys and values [B, H_kv, S, D]; `mask` [B, 1, T, S] True where attention is allowed, or None; `causal` for a whole sequence."""
+    """Keys and values [B, H_kv, S, D]; `mask` [B, 1, T, S] True where allowed, or None; `causal`: a whole sequence."""
 
     keys: Tensor
     values: Tensor

@@ -1,6 +1,7 @@
 """Building blocks that the talker, the predictor and the codec's transformer share.
 
-Norms, rotary angles and softmax are computed in FP32 whatever the weights' type. Parameter names are the published ones.
+Norms, rotary angles and softmax are computed in FP32 whatever the weights' type. Parameter names are the published
+ones.
 """
 
 from __future__ import annotations

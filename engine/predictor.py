@@ -1,7 +1,7 @@
 """The code predictor: from the talker's hidden state and codebook 0 to the frame's other 15 codes.
 
-Input 0 is the talker's hidden state, input i (1..15) the embedding of codebook i-1; the output at input i gives codebook i
-through head i-1. Nothing is kept from one frame to the next.
+Input 0 is the talker's hidden state, input i (1..15) the embedding of codebook i-1; the output at input i gives
+codebook i through head i-1. Nothing is kept from one frame to the next.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The VoiceDesign prompt: which ids, and which talker input rows they become.
 
-`PromptBuilder` turns strings into a `PromptPlan` of ids (no tensors); `prompt_rows` turns a plan into embeddings. Each row is the projected
-text embedding plus, where the plan has one, a codec embedding.
+`PromptBuilder` turns strings into a `PromptPlan` of ids (no tensors); `prompt_rows` turns a plan into embeddings.
+Each row is the projected text embedding plus, where the plan has one, a codec embedding.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from engine.errors import InvalidRequest
 from engine.prompt_mode import TextMode
 from engine.talker import Talker
 from engine.tokenizer import TextTokenizer
-
 
 ROLE_IDS = 3  # im_start, assistant, line break: the text's own leading line breaks join the third, as published
 

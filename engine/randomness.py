@@ -1,7 +1,8 @@
 """Random numbers of a request: the Philox counter stream keyed by its seed, nothing else.
 
-Draw `frame * code_groups + codebook` of the stream decides that codebook of that frame, so the result depends neither on the row, the batch, the
-device nor on what other requests do. NumPy guarantees the raw Philox stream across versions.
+Draw `frame * code_groups + codebook` of the stream decides that codebook of that frame, so the result depends neither
+on the row, the batch, the device nor on what other requests do. NumPy guarantees the raw Philox stream across
+versions.
 """
 
 from __future__ import annotations

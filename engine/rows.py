@@ -1,7 +1,7 @@
 """The batch: everything that belongs to a row, in static tensors of R rows.
 
-Active requests occupy rows 0..n-1, so every step works on prefix views and nothing is gathered. When a request ends the last row moves into its
-place.
+Active requests occupy rows 0..n-1, so every step works on prefix views and nothing is gathered. When a request ends
+the last row moves into its place.
 """
 
 from __future__ import annotations

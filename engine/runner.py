@@ -1,7 +1,8 @@
 """Tensors in motion: prefill of one row, one frame of all rows, one codec packet of some rows.
 
-The only module that runs the networks in service. It decides nothing: the scheduler says who steps and what is decoded. `step` is a function
-over static prefix views with one read-back at its end, so that a captured graph can replace its body.
+The only module that runs the networks in service. It decides nothing: the scheduler says who steps and what is
+decoded. `step` is a function over static prefix views with one read-back at its end, so that a captured graph can
+replace its body.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from engine.frame import FrameProgram
 from engine.frame_weights import frame_weights
 from engine.kv import PrefillStore
 from engine.layers import Rotary
-from engine.prompt import PromptPlan, prompt_rows, trailing_rows
 from engine.plain_ops import PlainOps, draw_code0
+from engine.prompt import PromptPlan, prompt_rows, trailing_rows
 from engine.rows import RowLimits, Rows
 
 PCM_SCALE = 32_767.0

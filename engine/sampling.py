@@ -1,7 +1,7 @@
-"""From logits to codes: penalty, suppression, temperature, top-k, top-p, softmax, draw; all in FP32, each row by its own settings.
+"""From logits to codes: penalty, temperature, top-k, top-p, softmax, draw; in FP32, each row by its own settings.
 
-Every operation works on a row alone, so a row's draw does not depend on its place or on the batch. A draw inverts the cumulative distribution
-at one uniform number. The end-of-speech id passes through the same filters as every other id.
+Every operation works on a row alone, so a row's draw does not depend on its place or on the batch. A draw inverts the
+cumulative distribution at one uniform number. The end-of-speech id passes through the same filters as every other id.
 """
 
 from __future__ import annotations

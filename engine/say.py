@@ -32,7 +32,6 @@ from engine.errors import EngineError, UsageError
 from engine.options import add_engine_arguments, engine_settings
 from engine.synthesizer import Synthesizer
 
-
 HELP = "speak one text to a WAV file"
 
 

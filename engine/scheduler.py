@@ -1,7 +1,7 @@
 """Who steps, who waits, which packet is due. Plain Python: no tensors, no clock, no threads.
 
-Requests occupy rows 0..n-1 in lockstep. A row advances until it has a packet's worth of frames that its reader has not made room for;
-then it is parked, and only it. First packets are decoded before any other.
+Requests occupy rows 0..n-1 in lockstep. A row advances until it has a packet's worth of frames that its reader has
+not made room for; then it is parked, and only it. First packets are decoded before any other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One JSON object of a checkpoint's configuration, read strictly: a missing, mistyped or impossible value is named and refused."""
+"""One JSON object of a checkpoint's configuration: a missing, mistyped or impossible value is named and refused."""
 
 from __future__ import annotations
 

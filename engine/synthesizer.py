@@ -1,8 +1,9 @@
 """The engine: one thread that owns the device, and the thread-safe door in front of it.
 
-Callers submit and cancel. The engine's thread loads the model, warms it up with one real request, and then repeats: wait for
-something to do, take in what arrived, one turn of the batch. A turn that fails takes the requests that were in it; the engine
-then proves itself with a request of its own before it goes on, and turns FAILED when that fails too.
+Callers submit and cancel. The engine's thread loads the model, warms it up with one real request, and then repeats:
+wait for something to do, take in what arrived, one turn of the batch. A turn that fails takes the requests that were
+in it; the engine then proves itself with a request of its own before it goes on, and turns FAILED when that fails
+too.
 """
 
 from __future__ import annotations
