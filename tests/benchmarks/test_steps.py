@@ -1,11 +1,10 @@
 """Micro-benchmarks of the two hot calls on a processor: one frame of all rows, one codec packet of some rows.
 
-They show what a change costs, on the same machine before and after; they say nothing about a real model or an accelerator.
+They show what a change costs, on the same machine before and after; they say nothing about a real model or an
+accelerator.
 """
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 import torch

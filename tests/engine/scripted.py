@@ -1,7 +1,7 @@
-"""A talker whose logits are known: real weights set so that every position has the same normed state, whatever was said.
+"""A talker whose logits are known: weights set so that every position has the same normed state, whatever was said.
 
-Attention and feed-forward outputs are zero, every input row is the vector of ones, so each head reads its first weight column
-as logits. Only weights change: whichever code runs the networks must show the script's behaviour.
+Attention and feed-forward outputs are zero, every input row is the vector of ones, so each head reads its first
+weight column as logits. Only weights change: whichever code runs the networks must show the script's behaviour.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from engine.checkpoint import LoadedModel
 UNLIKELY = -20.0
 
 
-def scripted(model: LoadedModel, code0: Sequence[float], others: Sequence[Sequence[float]] | None = None) -> LoadedModel:
+def scripted(
+    model: LoadedModel, code0: Sequence[float], others: Sequence[Sequence[float]] | None = None
+) -> LoadedModel:
     """`model` with fixed logits [V] for codebook 0 and [15][V] for the other codebooks (flat where not given)."""
     talker = copy.deepcopy(model.talker)
     predictor = talker.code_predictor
@@ -27,7 +29,7 @@ def scripted(model: LoadedModel, code0: Sequence[float], others: Sequence[Sequen
             _pass_through(stack.layers)
             stack.norm.weight.fill_(1.0)
         for embedding in (talker.model.codec_embedding, *predictor.model.codec_embedding):
-            embedding.weight.zero_()  # type: ignore[operator, union-attr]  # an Embedding's table
+            embedding.weight.zero_()  # type: ignore[operator]  # a table
         _ones(talker.text_projection.linear_fc2)
         _ones(predictor.small_to_mtp_projection)
         _read_first_column(talker.codec_head, code0)

@@ -71,7 +71,10 @@ def test_nothing_trains_and_nothing_stays_without_data(directory: Path) -> None:
 
 
 def test_encoder_tensors_are_ignored(directory: Path) -> None:
-    change(directory / CODEC_FILE, lambda tensors: tensors.update({"encoder.conv.weight": torch.zeros(2, dtype=torch.int64)}))
+    change(
+        directory / CODEC_FILE,
+        lambda tensors: tensors.update({"encoder.conv.weight": torch.zeros(2, dtype=torch.int64)}),
+    )
     load(directory)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from engine.checkpoint import LoadedModel
-from engine.codec import MIN_CLUSTER_USAGE, CodecDecoder, Codebook
+from engine.codec import MIN_CLUSTER_USAGE, Codebook, CodecDecoder
 from engine.contract import SAMPLES_PER_FRAME
 
 CPU = torch.device("cpu")
@@ -50,13 +50,13 @@ def cuts(total: int) -> st.SearchStrategy[list[int]]:
 def test_any_partition_gives_the_full_pass(codec: CodecDecoder, whole: Tensor, sizes: list[int]) -> None:
     with torch.inference_mode():
         state = codec.new_state(1, CPU)
-        pieces = [codec(piece, state) for piece in CODES[:1].split(sizes, dim=-1)]
+        pieces = [codec(piece, state) for piece in torch.split(CODES[:1], sizes, dim=-1)]
     assert [piece.shape[1] for piece in pieces] == [SAMPLES_PER_FRAME * size for size in sizes]
     assert (torch.cat(pieces, dim=1) - whole[:1]).abs().max() < FLOAT_ROUNDING
 
 
 @settings(deadline=None, max_examples=8)
-@given(calls=st.lists(st.tuples(st.permutations([0, 1, 2]), st.integers(1, 3), st.sampled_from([1, 2, 4])), max_size=10))
+@given(calls=st.lists(st.tuples(st.permutations(range(3)), st.integers(1, 3), st.sampled_from([1, 2, 4])), max_size=10))
 def test_rows_at_different_phases_are_each_their_own_full_pass(
     codec: CodecDecoder, whole: Tensor, calls: list[tuple[list[int], int, int]]
 ) -> None:
@@ -113,9 +113,9 @@ def test_each_codebook_is_heard(codec: CodecDecoder, whole: Tensor) -> None:
 
 
 def test_a_frame_beyond_the_receptive_field_is_forgotten(codec: CodecDecoder, whole: Tensor) -> None:
-    """Two layers of window 8 and the convolutions reach less than 27 frames back: the far past changes nothing at the end."""
+    """Two layers of window 8 and the convolutions reach less than 27 frames back."""
     layers, window = codec.config.transformer.layers, codec.config.sliding_window
-    reach = layers * (window - 1) + 2 + 6  # pre_conv sees 2 frames; the convolutions after the transformer see less than 6
+    reach = layers * (window - 1) + 2 + 6  # pre_conv 2 frames; after the transformer less than 6
     changed = CODES[:1].clone()
     changed[..., : FRAMES - 1 - reach] = random_codes(1, FRAMES - 1 - reach, seed=8)
     with torch.inference_mode():

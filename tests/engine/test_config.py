@@ -14,7 +14,7 @@ from engine.errors import ModelError
 from tests.engine.tiny_checkpoint import CODES, LANGUAGES
 
 UNUSED = {  # keys of the published layout that no shape or id depends on
-    "architectures", "tts_model_size", "attention_dropout", "rope_scaling", "model_type of part", "spk_id", "spk_is_dialect",
+    "architectures", "tts_model_size", "attention_dropout", "rope_scaling", "spk_id", "spk_is_dialect",
     "input_sample_rate", "encode_downsample_rate", "encoder_valid_num_quantizers",
 }  # fmt: skip
 

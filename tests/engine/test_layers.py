@@ -12,7 +12,7 @@ from engine.layers import Attention, RMSNorm, Rotary, SwiGLU, rotate
 
 CPU = torch.device("cpu")
 SHAPE = TransformerConfig(
-    hidden=24, intermediate=40, layers=1, heads=4, kv_heads=2, head_dim=8, eps=1e-6, rope_theta=10_000.0, max_positions=64
+    hidden=24, intermediate=40, layers=1, heads=4, kv_heads=2, head_dim=8, eps=1e-6, rope_theta=1e4, max_positions=64
 )  # fmt: skip
 
 
@@ -88,8 +88,12 @@ def _attend(attention: Attention, x: Tensor, step: int) -> Tensor:
     for head in range(SHAPE.heads):
         group = head // (SHAPE.heads // SHAPE.kv_heads)
         query = turned(_head(attention.q_norm, attention.q_proj.weight, head, x[step]), step)
-        keys = torch.stack([turned(_head(attention.k_norm, attention.k_proj.weight, group, x[s]), s) for s in range(step + 1)])
-        values = torch.stack([attention.v_proj.weight[group * 8 : group * 8 + 8] @ x[s] for s in range(step + 1)]).double()
+        keys = torch.stack(
+            [turned(_head(attention.k_norm, attention.k_proj.weight, group, x[s]), s) for s in range(step + 1)]
+        )
+        values = torch.stack(
+            [attention.v_proj.weight[group * 8 : group * 8 + 8] @ x[s] for s in range(step + 1)]
+        ).double()
         weights = torch.softmax(keys @ query / 8**0.5, dim=0)
         mixed.append(weights @ values)
     return attention.o_proj.weight.double() @ torch.cat(mixed)

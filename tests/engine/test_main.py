@@ -42,6 +42,8 @@ def test_an_interrupt_exits_with_130(
 
 def test_as_a_module_it_exits_with_the_code_of_main(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "engine", "say", "--voice", "v", "--text", "x", "-o", str(tmp_path / "x.wav")]
-    done = subprocess.run([*command, "--model", str(tmp_path)], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        [*command, "--model", str(tmp_path)], capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.returncode == 3
     assert "config.json is missing" in done.stderr

@@ -32,8 +32,9 @@ def test_a_flag_wins_over_the_environment_which_wins_over_the_default() -> None:
 
 def test_every_option_reaches_its_field() -> None:
     settings = read(
-        "--model", "/m", "--model-name", "n", "--device", "cpu", "--precision", "fp32", "--max-concurrent-requests", "3",
-        "--max-positions", "99", "--max-frames", "9", "--text-mode", "streaming", "--threads", "2", "--allow-symlinks",
+        "--model", "/m", "--model-name", "n", "--device", "cpu", "--precision", "fp32", "--threads", "2",
+        "--max-concurrent-requests", "3", "--max-positions", "99", "--max-frames", "9", "--text-mode", "streaming",
+        "--allow-symlinks",
     )  # fmt: skip
     assert settings == EngineSettings(
         model=Path("/m"), model_name="n", device="cpu", precision=Precision.FP32, rows=3, positions=99, max_frames=9,

@@ -48,7 +48,9 @@ def test_the_span_is_the_longest_of_the_rows_that_step(rows: Rows) -> None:
 
 def test_everything_of_a_row_moves(rows: Rows) -> None:
     for row in range(3):
-        rows.admit(row, seed=row, sampling=Sampling(repetition_penalty=1.0 + row / 10), prompt=4, trailing=trailing(rows, row))
+        rows.admit(
+            row, seed=row, sampling=Sampling(repetition_penalty=1.0 + row / 10), prompt=4, trailing=trailing(rows, row)
+        )
     rows.hidden[2] = 5.0
     rows.codes[2] = 7
     rows.seen[2, 3] = True

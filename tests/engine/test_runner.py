@@ -1,4 +1,4 @@
-"""The frame step and the codec step through their public face: rules of every draw, rows that neither touch nor see each other."""
+"""The frame step and the codec step: the rules of every draw, and rows that neither touch nor see each other."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tests.engine.scripted import scripted, vocabulary
 from tests.engine.speech import GREEDY
 
 CPU = torch.device("cpu")
+DEFAULT = Sampling()
 ROUNDING = 1e-6  # a uniform this close to a slice border may fall on either side in FP32
 OPEN = StageSampling(temperature=1.0, top_k=0)
 A, B, C = 3, 7, 11  # ordinary codebook-0 ids
@@ -35,7 +36,7 @@ class Utterance:
 
     text: str
     seed: int
-    sampling: Sampling = Sampling()
+    sampling: Sampling = DEFAULT
     mode: TextMode = TextMode.FULL
 
 
@@ -44,7 +45,9 @@ LONG = Utterance(text="A rather longer sentence than the others, to be at anothe
 COLD = Utterance(text="Once.", seed=3, sampling=GREEDY)
 
 
-def new_runner(model: LoadedModel, *, rows: int = 3, frames: int = 24, positions: int = 160, trailing: int = 0) -> Runner:
+def new_runner(
+    model: LoadedModel, *, rows: int = 3, frames: int = 24, positions: int = 160, trailing: int = 0
+) -> Runner:
     return Runner(model, RowLimits(rows=rows, positions=positions, frames=frames, trailing=trailing))
 
 
@@ -106,10 +109,9 @@ def test_control_ids_are_never_drawn_however_likely(quick_model: LoadedModel) ->
 def test_end_of_speech_passes_through_top_k_like_every_id(quick_model: LoadedModel) -> None:
     eos = quick_model.talker.config.codec_ids.eos
     logits = vocabulary(quick_model, {A: 1.0, B: 1.0, eos: 0.99})
-    without_penalty = {"repetition_penalty": 1.0}
-    excluded = Sampling(talker=StageSampling(temperature=2.0, top_k=2), **without_penalty)
+    excluded = Sampling(talker=StageSampling(temperature=2.0, top_k=2), repetition_penalty=1.0)
     assert set(says(quick_model, logits, excluded, frames=24)) == {A, B}
-    allowed = Sampling(talker=StageSampling(temperature=2.0, top_k=3), **without_penalty)
+    allowed = Sampling(talker=StageSampling(temperature=2.0, top_k=3), repetition_penalty=1.0)
     assert says(quick_model, logits, allowed, frames=24)[-1] == eos
 
 
@@ -147,7 +149,7 @@ def test_the_penalty_acts_once_for_each_distinct_id(
 def test_both_stages_draw_what_the_slow_sampler_draws_from_the_documented_uniforms(
     quick_model: LoadedModel, talker: StageSampling, predictor: StageSampling, penalty: float
 ) -> None:
-    """Every code of 24 frames: order of the filters, one uniform a code at frame * groups + codebook, history, minimum length."""
+    """Every code of 24 frames: order of the filters, which uniform decides, history, minimum length."""
     seed, frames, groups = 9, 24, quick_model.talker.config.code_groups
     generator = torch.Generator().manual_seed(11)
     ordinary = quick_model.talker.config.vocab - RESERVED_CODEC_IDS
@@ -162,7 +164,9 @@ def test_both_stages_draw_what_the_slow_sampler_draws_from_the_documented_unifor
     numbers, seen = uniforms(seed, frames=frames, code_groups=groups), set[int]()
     for frame, row in enumerate(codes(runner, 0, frames)):
         logits = slow.penalised(code0, seen, penalty)
-        allowed = [value if code < ordinary or (code == eos and frame > 1) else slow.NEVER for code, value in enumerate(logits)]
+        allowed = [
+            value if code < ordinary or (code == eos and frame > 1) else slow.NEVER for code, value in enumerate(logits)
+        ]
         expected = [_slow_draw(allowed, talker, float(numbers[frame, 0]))]
         expected += [_slow_draw(others[i], predictor, float(numbers[frame, i + 1])) for i in range(groups - 1)]
         assert row == expected, f"frame {frame}"
@@ -190,7 +194,9 @@ def test_steps_give_the_greedy_codes_of_one_whole_pass(tiny_model: LoadedModel, 
         pad = talker.embed_text(torch.tensor([talker.config.text_ids.tts_pad]))
         text = torch.cat((trailing_rows(talker, laid_out, CPU), pad.expand(frames, -1)))[:frames]
         inputs = torch.cat((prompt_rows(talker, laid_out, CPU), talker.embed_frames(spoken) + text))
-        hidden = talker(inputs[None], Rotary(talker.config.transformer, length=160, device=CPU))[0, laid_out.length - 1 :]
+        hidden = talker(inputs[None], Rotary(talker.config.transformer, length=160, device=CPU))[
+            0, laid_out.length - 1 :
+        ]
         logits = talker.codec_head(hidden)
         known = torch.cat((hidden[:frames, None], _embedded(tiny_model, spoken)), dim=1)  # [F, 16, C]
         rotary = Rotary(talker.config.predictor.transformer, length=17, device=CPU)
@@ -342,7 +348,8 @@ def whole(model: LoadedModel, spoken: list[list[int]]) -> npt.NDArray[np.int_]:
     """PCM of one full pass over codes [F][16]."""
     with torch.inference_mode():
         wave = model.codec(torch.tensor(spoken).T[None])[0]
-    return (wave * 32_767).round().to(torch.int64).numpy()
+    pcm: npt.NDArray[np.int_] = (wave * 32_767).round().to(torch.int64).numpy()
+    return pcm
 
 
 def test_packets_of_rows_at_different_phases_join_to_their_full_passes(quick_model: LoadedModel) -> None:

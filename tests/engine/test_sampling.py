@@ -106,7 +106,7 @@ def test_the_smallest_top_p_keeps_one_id() -> None:
 
 
 def test_top_p_measures_what_top_k_left() -> None:
-    """0.4 of 0.7 is 57 %: with top_k 2 first, a top_p of 0.5 keeps one id, over the whole vocabulary it would keep two."""
+    """0.4 of 0.7 is 57 %: after top_k 2, a top_p of 0.5 keeps one id; over the whole vocabulary it keeps two."""
     logits = [math.log(chance) for chance in (0.1, 0.4, 0.2, 0.3)]
     assert possible(logits, StageSampling(temperature=1.0, top_k=2, top_p=0.5)) == {1}
     assert possible(logits, StageSampling(temperature=1.0, top_k=0, top_p=0.5)) == {1, 3}

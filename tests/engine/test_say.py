@@ -13,7 +13,9 @@ from engine.__main__ import main
 from engine.contract import SAMPLE_RATE_HZ, SAMPLES_PER_FRAME
 from engine.runner import Runner
 
-CLOSING = re.compile(r"(\S+): (\d+\.\d\d) s of audio in \d+\.\d\d s, RTF \d+\.\d{3}, stop reason (stop|length), seed (\d+)\n")
+CLOSING = re.compile(
+    r"(\S+): (\d+\.\d\d) s of audio in \d+\.\d\d s, RTF \d+\.\d{3}, stop reason (stop|length), seed (\d+)\n"
+)
 
 
 def say(directory: Path, output: Path, *flags: str) -> int:
@@ -68,7 +70,9 @@ def test_a_seed_is_drawn_and_printed_and_gives_the_same_file_again(
 def test_greedy_does_not_depend_on_the_seed(quick_directory: Path, tmp_path: Path) -> None:
     outputs = [tmp_path / f"{seed}.wav" for seed in (1, 2)]
     for seed, output in enumerate(outputs):
-        assert say(quick_directory, output, "--text", "Hello.", "--seconds", "0.3", "--greedy", "--seed", str(seed)) == 0
+        assert (
+            say(quick_directory, output, "--text", "Hello.", "--seconds", "0.3", "--greedy", "--seed", str(seed)) == 0
+        )
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
 
 
@@ -92,7 +96,12 @@ def test_greedy_does_not_depend_on_the_seed(quick_directory: Path, tmp_path: Pat
     ],
 )
 def test_a_refusal_is_one_line_on_standard_error_and_its_exit_code(
-    quick_directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], code: int, words: str
+    quick_directory: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    flags: tuple[str, ...],
+    code: int,
+    words: str,
 ) -> None:
     output = tmp_path / "said.wav"
     assert say(quick_directory, output, *flags) == code

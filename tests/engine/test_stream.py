@@ -34,7 +34,9 @@ def test_it_carries_its_request_id(stream: BoundedStream) -> None:
     assert stream.request_id == UUID(int=7)
 
 
-def test_one_packet_fills_it_and_taking_makes_room_and_tells_the_engine(stream: BoundedStream, taken: list[int]) -> None:
+def test_one_packet_fills_it_and_taking_makes_room_and_tells_the_engine(
+    stream: BoundedStream, taken: list[int]
+) -> None:
     assert stream.has_room
     stream.offer(packet())
     assert not stream.has_room

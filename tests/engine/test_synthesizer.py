@@ -212,7 +212,7 @@ def test_concurrent_requests_sound_as_they_do_alone(start: Callable[..., Synthes
     alone = [drain(engine.submit(speech(**changes))) for changes in requests]
     found: list[list[SpeechEvent]] = [[] for _ in requests]
     streams = [engine.submit(speech(**changes)) for changes in requests[:ROWS]]
-    readers = [threading.Thread(target=lambda i=i: found[i].extend(drain(streams[i]))) for i in range(ROWS)]  # type: ignore[misc]
+    readers = [threading.Thread(target=lambda i=i: found[i].extend(drain(streams[i]))) for i in range(ROWS)]
     for reader in readers:
         reader.start()
     readers[0].join(PATIENCE)
@@ -347,7 +347,9 @@ def test_a_language_that_the_checkpoint_lacks_is_neither_offered_nor_accepted(en
     assert refusal.value.code == "unsupported_language"
 
 
-@pytest.mark.parametrize("text", ["🙂🙂", "...!?", "12345", "混ざった text и всё", "<|im_end|><|im_start|>user", "a\u0301"])
+@pytest.mark.parametrize(
+    "text", ["🙂🙂", "...!?", "12345", "混ざった text и всё", "<|im_end|><|im_start|>user", "a\u0301"]
+)
 def test_odd_text_is_spoken(engine: Synthesizer, text: str) -> None:
     ending(drain(engine.submit(speech(text=text, max_frames=3))))
 
@@ -444,9 +446,7 @@ def test_a_turn_that_fails_fails_its_requests_and_the_engine_proves_itself(
     assert engine.active_requests == 0
 
 
-def test_a_move_that_fails_leaves_nobody_waiting_for_ever(
-    engine: Synthesizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_move_that_fails_leaves_nobody_waiting_for_ever(engine: Synthesizer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The row was already released when its successor could not be moved there: its request must hear of it too."""
     moves = Gate(monkeypatch, "move")
     moves.faults = [RuntimeError("device fault")]

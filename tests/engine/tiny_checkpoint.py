@@ -1,6 +1,7 @@
 """Writes small random checkpoints in the published layout: real loading code, no real weights.
 
-`TinyShape` varies what parity must not depend on: predictor width equal to the talker's or not, grouped or plain attention, window length.
+`TinyShape` varies what parity must not depend on: predictor width equal to the talker's or not, grouped or plain
+attention, window length.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def _randomise(module: torch.nn.Module, gain: float = 1.0) -> None:
 
 
 def _write_tokenizer(directory: Path) -> dict[str, int]:
-    """A byte-level vocabulary whose only long token is `assistant` (the prompt counts on it), then the control tokens."""
+    """A byte-level vocabulary whose only long token is `assistant` (the prompt counts on it), then control tokens."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     merges = [(ROLE[:size], ROLE[size]) for size in range(1, len(ROLE))]
     alphabet += [left + right for left, right in merges]
@@ -98,7 +99,8 @@ def _write_tokenizer(directory: Path) -> dict[str, int]:
     ids = {token: len(alphabet) + index for index, token in enumerate(control)}
     added = {
         str(index): {
-            "content": token, "lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True,
+            "content": token, "lstrip": False, "normalized": False, "rstrip": False, "single_word": False,
+            "special": True,
         }
         for token, index in ids.items()
     }  # fmt: skip
