@@ -9,8 +9,9 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from qualification.bench.profiles import load_plan
 from qualification.bench.target import parse_target
-from qualification.errors import BundleError, UsageError
+from qualification.errors import BundleError, InputError, UsageError
 from qualification.pins import Pins, load_pins
 from qualification.policy import Policy, load_policy
 from qualification.signing import load_private
@@ -72,13 +73,20 @@ def prepare(options: Options) -> Inputs:
     model = options.model
     if model is None and options.endpoint is None and not options.engine_command:
         model = embedded_model()
+    try:
+        policy, pins = load_policy(options.policy), load_pins(options.pins)
+        workload = load_workload(options.workload)
+        for tier in policy.tiers:
+            load_plan(tier, workload, options.plan)  # which one will run is known only when the weights are hashed
+    except OSError as error:
+        raise InputError(f"{error.filename}: {error.strerror}; give a file that can be read") from error
     return Inputs(
         options=options,
         run_id=run_id,
         out=out,
-        policy=load_policy(options.policy),
-        pins=load_pins(options.pins),
-        workload=load_workload(options.workload),
+        policy=policy,
+        pins=pins,
+        workload=workload,
         model=model,
         key=load_private(options.key) if options.key else None,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from qualification.environment import capture_environment
 from qualification.errors import (
     BundleError,
     InputError,
+    QualificationError,
     SigningError,
     SubjectError,
     UsageError,
@@ -209,7 +210,11 @@ class Run:
         )
 
     def _interrupted(self, error: BaseException) -> None:
-        """Say in the directory why it will never be sealed; what cannot be written then is not worth another error."""
+        """Say in the directory why it will never be sealed; what cannot be written then must not hide the error."""
+        with suppress(OSError, QualificationError):
+            self._write_interruption(error)
+
+    def _write_interruption(self, error: BaseException) -> None:
         if not (self._bundle.root / paths.PHASES).exists() and self._phases.phases:
             self._bundle.document(paths.PHASES, self._phases.document(self._inputs.run_id))
         document = {

@@ -234,6 +234,38 @@ def test_an_endpoint_that_is_down_is_told(desk: Desk, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_a_fault_of_the_harness_itself_is_recorded_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> str:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("qualification.qualify.report_program", lambda: broken)
+    with pytest.raises(ZeroDivisionError):
+        desk.fake()
+    told = desk.json("records/interruption.json")
+    assert (told["cause"], told["stage"]) == ("harness", "seal")
+    assert not (desk.out / "manifest.json").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
+def test_the_real_engine_is_driven_by_the_same_harness(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.engine.tiny_checkpoint import write_tiny_checkpoint
+
+    monkeypatch.setenv("ASSAY_THREADS", "1")  # a busy machine makes threads that wait for each other very slow
+
+    def two_languages(plan: dict[str, Any]) -> None:
+        small_plan(plan)
+        plan["tiers"]["reference"]["parameters"]["max_duration_seconds"] = 2.0
+        plan["tiers"]["reference"]["profiles"][0]["entries"] = ["coverage-en", "coverage-de"]
+
+    plan = edited(data_file("plan.json"), desk.root / "two.json", two_languages)
+    model = write_tiny_checkpoint(desk.root / "tiny")
+    assert desk.qualify("--model", str(model), "--plan", str(plan)) == 7  # random weights: sound, and of no tier
+    outcomes = desk.outcomes()
+    assert outcomes["wire.stream-contract"] == outcomes["wire.reproducibility"] == "passed"
+    assert outcomes["identity.weights"] == outcomes["audio.speech-present"] == "failed"
+
+
 def test_an_output_directory_that_exists_is_refused_before_any_work(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -264,11 +296,12 @@ def test_an_engine_that_refuses_its_model_is_told_with_its_own_words(
         (("--model", "/no/such/model"), 3, "/no/such/model"),
         (("--endpoint", "localhost"), 2, "http://host:port"),
         (("--endpoint", "http://127.0.0.1:1", "--precision", "fp32"), 2, "--precision"),
-        (("--policy", "/no/such/policy.json"), 5, "/no/such/policy.json"),
+        (("--policy", "/no/such/policy.json"), 3, "/no/such/policy.json"),
         (("--key", "/no/such/key"), 6, "/no/such/key"),
         (("--workload", "{plan}"), 3, "plan.json"),
+        (("--plan", "/no/such/plan.json"), 3, "/no/such/plan.json"),
     ],
-    ids=["model", "endpoint", "contradiction", "policy", "key", "workload"],
+    ids=["model", "endpoint", "contradiction", "policy", "key", "workload", "plan"],
 )
 @pytest.mark.usefixtures("undrawn")
 def test_bad_input_is_refused_with_a_message_and_a_status(
