@@ -11,25 +11,25 @@ Every fault becomes a finding of the record and is raised again, so that the cal
 
 from __future__ import annotations
 
-import contextlib
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import docker
 from docker.models.containers import Container
 
 from qualification import schema
 from qualification.container import hardening, inside, life, oci_store, publish, wire
+from qualification.container.contained import contained, started
 from qualification.container.digests import DigestChain, follow
 from qualification.container.docker_engine import docker_engine, facts, reason
 from qualification.container.faults import ContainerFault, FaultCode, Finding
 from qualification.container.hardening import RunSettings
+from qualification.container.model_export import exported
 from qualification.container.record import ContainerRecord
 from qualification.container.reference import ImageReference, parse
 from qualification.container.registry import loopback_registry
@@ -37,8 +37,6 @@ from qualification.container.registry_client import RegistryClient
 
 REPOSITORY = "assay/engine"
 REPORT = "image-build.json"
-WRITE_WATCH_SECONDS = 5.0
-_GRACE_SECONDS = 35
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +51,7 @@ class ContainerOrder:
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerSubject:
-    """A ready container. `pid` is the main process as the host numbers it.
-
-    `model` a copy of the image's own model files.
-    """
+    """A ready container: `pid` as the host numbers its main process, `model` a copy of the image's own model files."""
 
     url: str
     pid: int
@@ -176,9 +171,9 @@ def _pairs(values: Any) -> list[dict[str, str]]:
 def _drill(
     client: docker.DockerClient, reference: ImageReference, settings: RunSettings, record: ContainerRecord
 ) -> None:
-    with _container(client, reference, settings) as container:
+    with contained(client, reference, settings) as container:
         began = time.monotonic()
-        base, record.readiness = _started(client, reference, container, settings)
+        base, record.readiness = started(client, reference, container, settings)
         record.warm_up = life.counters(base)
         record.outside = hardening.outside(container.attrs)
         record.inside = inside.inside(container)
@@ -187,36 +182,6 @@ def _drill(
         record.shutdown = life.stop_mid_stream(container, base)
         again, seen = life.start(container, settings)
         record.restart = {"ready_s": seen["ready_s"], "speech_status": wire.speak(again).status}
-
-
-def _started(
-    client: docker.DockerClient, reference: ImageReference, container: Container, settings: RunSettings
-) -> tuple[str, dict[str, Any]]:
-    """Start, and where it dies, look whether it dies of its read-only root."""
-    try:
-        return life.start(container, settings)
-    except ContainerFault as fault:
-        written = _writes(client, reference, settings) if fault.code is FaultCode.DIED_ON_START else []
-        if written:
-            raise ContainerFault(
-                FaultCode.WRITES_TO_ROOT,
-                f"the image dies on a read-only root; given a writable one it writes {', '.join(written[:5])}; "
-                "write to /tmp or nowhere",
-            ) from fault
-        raise
-
-
-def _writes(client: docker.DockerClient, reference: ImageReference, settings: RunSettings) -> list[str]:
-    """Paths that the image changes on a writable root within a few seconds."""
-    with _container(client, reference, replace(settings, read_only=False)) as container:
-        with contextlib.suppress(docker.errors.APIError):
-            container.start()
-            time.sleep(WRITE_WATCH_SECONDS)
-        return sorted(
-            change["Path"]
-            for change in container.diff() or ()
-            if not change["Path"].startswith(("/tmp", "/dev", "/proc"))
-        )
 
 
 @contextmanager
@@ -228,7 +193,7 @@ def _measured(
     record: ContainerRecord,
 ) -> Iterator[ContainerSubject]:
     with (
-        _container(client, reference, settings) as container,
+        contained(client, reference, settings) as container,
         tempfile.TemporaryDirectory(prefix="assay-model-") as place,
     ):
         url, seen = life.start(container, settings)
@@ -239,7 +204,7 @@ def _measured(
             pid=pid,
             reference=reference,
             chain=chain,
-            model=_exported(container, Path(place)),
+            model=exported(container, Path(place)),
             container=container,
         )
         container.reload()
@@ -251,42 +216,6 @@ def _measured(
             "oom_killed": bool(container.attrs["State"]["OOMKilled"]),
             "changed_paths": sorted(change["Path"] for change in container.diff() or ())[:20],
         }
-
-
-def _exported(container: Container, place: Path) -> Path | None:
-    """The image's own model files, copied out so that their identity is taken from what ran."""
-    directory = inside.model_directory(container)
-    if directory is None:
-        return None
-    archive = place / "model.tar"
-    with archive.open("wb") as stream:
-        _drain(container, directory, stream)
-    with tarfile.open(archive) as members:
-        members.extractall(place, filter="data")
-    archive.unlink()
-    return place / Path(directory).name
-
-
-def _drain(container: Container, directory: str, stream: IO[bytes]) -> None:
-    try:
-        pieces, _ = container.get_archive(directory)
-    except docker.errors.NotFound as error:
-        raise ContainerFault(
-            FaultCode.IMAGE_MALFORMED, f"ASSAY_MODEL names {directory}, which the image lacks; build it again"
-        ) from error
-    for piece in pieces:
-        stream.write(piece)
-
-
-@contextmanager
-def _container(client: docker.DockerClient, reference: ImageReference, settings: RunSettings) -> Iterator[Container]:
-    container = hardening.create(client, str(reference), settings)
-    try:
-        yield container
-    finally:
-        with contextlib.suppress(docker.errors.NotFound):
-            container.stop(timeout=_GRACE_SECONDS)
-            container.remove(force=True, v=True)
 
 
 @contextmanager
