@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from itertools import accumulate
 
 from engine.contract import StageSampling
 
@@ -38,7 +39,8 @@ def probabilities(logits: Sequence[float], stage: StageSampling) -> list[float]:
 def softmax(values: Sequence[float]) -> list[float]:
     best = max(values)
     weights = [math.exp(value - best) if value > NEVER else 0.0 for value in values]
-    return [weight / math.fsum(weights) for weight in weights]
+    total = math.fsum(weights)
+    return [weight / total for weight in weights]
 
 
 def nucleus(chances: Sequence[float], top_p: float) -> set[int]:
@@ -65,5 +67,5 @@ def pick(chances: Sequence[float], uniform: float) -> int:
 
 def margin(chances: Sequence[float], uniform: float) -> float:
     """How far the uniform number is from the nearest slice border: closer than FP32 rounding decides nothing."""
-    borders = [math.fsum(chances[: code + 1]) for code in range(len(chances) - 1)]
+    borders = list(accumulate(chances))[:-1]
     return min((abs(uniform - border) for border in borders), default=1.0)

@@ -45,7 +45,7 @@ def cuts(total: int) -> st.SearchStrategy[list[int]]:
     return borders.map(lambda at: [stop - start for start, stop in pairwise(at)])
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=8)
 @given(sizes=cuts(FRAMES))
 def test_any_partition_gives_the_full_pass(codec: CodecDecoder, whole: Tensor, sizes: list[int]) -> None:
     with torch.inference_mode():
@@ -55,7 +55,7 @@ def test_any_partition_gives_the_full_pass(codec: CodecDecoder, whole: Tensor, s
     assert (torch.cat(pieces, dim=1) - whole[:1]).abs().max() < FLOAT_ROUNDING
 
 
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=6)
 @given(calls=st.lists(st.tuples(st.permutations(range(3)), st.integers(1, 3), st.sampled_from([1, 2, 4])), max_size=10))
 def test_rows_at_different_phases_are_each_their_own_full_pass(
     codec: CodecDecoder, whole: Tensor, calls: list[tuple[list[int], int, int]]

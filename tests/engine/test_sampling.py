@@ -47,7 +47,7 @@ values = st.lists(st.floats(-8, 8, width=32), min_size=6, max_size=24)
 fractions = st.integers(0, 2**24 - 1).map(lambda step: step / 2**24)
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=200)
 @given(logits=values, stage=stages, uniform=fractions)
 def test_draws_agree_with_the_slow_sampler(logits: list[float], stage: StageSampling, uniform: float) -> None:
     chances = slow.probabilities(logits, stage)
