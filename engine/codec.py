@@ -59,7 +59,7 @@ class QuantizerStack(nn.Module):
 
 
 class ResidualQuantizer(nn.Module):
-    """A residual group: its codebook vectors are summed, then projected. `input_proj` belongs to the encoder's direction."""
+    """A residual group: codebook vectors are summed and projected. `input_proj` belongs to the encoder's direction."""
 
     def __init__(self, count: int, size: int, dim: int) -> None:
         super().__init__()
@@ -148,7 +148,11 @@ class CodecDecoder(nn.Module):
         return self.synthesize(self.quantizer.decode(codes), state)
 
     def synthesize(self, latent: Tensor, state: CodecState | None = None) -> Tensor:
-        """Quantised latent [B, codebook_dim, T] -> samples [B, 1920 * T]; the entry that training uses."""
+        """Quantised latent [B, codebook_dim, T] -> samples [B, 1920 * T] within [-1, 1]."""
+        return self.waveform(latent, state).clamp(-1.0, 1.0)
+
+    def waveform(self, latent: Tensor, state: CodecState | None = None) -> Tensor:
+        """As `synthesize`, before limiting: training needs a gradient where the limit would cut."""
         x = self.pre_conv(latent, state)
         x = self.pre_transformer(x, state)  # [B, latent, T]
         for upsample in self.upsample:
@@ -158,5 +162,5 @@ class CodecDecoder(nn.Module):
             x = stage(x, state)
         if state is not None:
             state.advance(latent.shape[2])
-        samples: Tensor = x[:, 0].clamp(-1.0, 1.0)
+        samples: Tensor = x[:, 0]
         return samples

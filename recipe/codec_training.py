@@ -27,6 +27,7 @@ from recipe.corpus import (
     Shard,
     rendered_hours,
     rendering_complete,
+    read_record,
     read_shards,
     write_codes,
     write_record,
@@ -139,6 +140,9 @@ def encode_all(settings: Settings, config: CodecConfig, report: Report) -> None:
     for shard in _ahead(read_shards(settings.work)):
         codes += _encode(codec, list(shard.utterances()), device)
     write_codes(settings.work, codes)
+    hours = sum(map(len, codes)) * SAMPLES_PER_FRAME / SAMPLE_RATE_HZ / 3_600
+    record = read_record(settings.work / RECORD_FILE, "codec")
+    write_record(settings.work / RECORD_FILE, {**record, "utterances": len(codes), "hours_encoded": round(hours, 2)})
     report(f"encoded {len(codes)} utterances in {time.monotonic() - started:.1f} s")
 
 
@@ -173,7 +177,7 @@ class Trainer:
             latent = self.codec.encoder(wanted)
         quantised = quantise(self.codec.decoder, latent, learn=phase is not Phase.DECODER)
         warm = phase is Phase.WARM
-        made = self.codec.decoder.synthesize(quantised.unquantised if warm else quantised.latent)
+        made = self.codec.decoder.waveform(quantised.unquantised if warm else quantised.latent)
         spectral = distance(made, wanted)
         self.optimiser.zero_grad(set_to_none=True)
         (spectral + COMMITMENT[phase] * quantised.commitment).backward()

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from engine.checkpoint import CODEC_FILE, CODEC_PREFIX, TALKER_FILE, load_model
-from recipe import codec_training, talker_training
+from recipe import onset, talker_training
 from recipe.corpus import write_record
 from recipe.errors import RecipeError
 
@@ -30,8 +30,10 @@ def export_model(work: Path, directory: Path, report: Callable[[str], None]) -> 
         RecipeError: a training stage has not run, or the weights are larger than allowed.
     """
     save_file(_trained(work / talker_training.TALKER_FILE, "talker"), directory / TALKER_FILE, METADATA)
-    decoder = _trained(work / codec_training.DECODER_FILE, "codec")
+    decoder = _trained(work / onset.ONSET_FILE, "codec")
     save_file({CODEC_PREFIX + name: tensor for name, tensor in decoder.items()}, directory / CODEC_FILE, METADATA)
+    for name in (TALKER_FILE, CODEC_FILE):
+        (directory / name).chmod(0o644)  # safetensors writes files that only their owner may read
     size = sum((directory / name).stat().st_size for name in (TALKER_FILE, CODEC_FILE))
     if size > LARGEST_BYTES:
         raise RecipeError(f"the weights have {size} bytes, more than {LARGEST_BYTES}; choose a smaller shape")

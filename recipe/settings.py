@@ -60,6 +60,19 @@ class TalkerSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OnsetSettings:
+    """The decoder's last lesson: the first `frames` frames of `utterances` utterances, `rows` a batch."""
+
+    utterances: int = 5_000
+    frames: int = 20
+    rows: int = 48
+    steps: int = 2_400
+    seconds: float = 60.0
+    learning_rate: float = 5e-4
+    warmup_steps: int = 50
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelShape:
     """Sizes of the exported model; everything else is in `recipe.model_config`."""
 
@@ -88,6 +101,7 @@ class Settings:
     text: TextSettings = field(default_factory=TextSettings)
     codec: CodecSettings = field(default_factory=CodecSettings)
     talker: TalkerSettings = field(default_factory=TalkerSettings)
+    onset: OnsetSettings = field(default_factory=OnsetSettings)
     shape: ModelShape = field(default_factory=ModelShape)
 
 
@@ -111,6 +125,7 @@ def preset(name: str, *, work: Path, device: str, processes: int) -> Settings:
             buckets=(Bucket(length=224, rows=4), Bucket(length=400, rows=2)),
             predictor_frames=4, steps=12, seconds=60.0, warmup_steps=3,
         ),
+        onset=OnsetSettings(utterances=20, frames=8, rows=2, steps=3, seconds=60.0, warmup_steps=1),
         shape=ModelShape(
             text_vocabulary=1_024, text_width=32, width=64, intermediate=128, layers=2, predictor_width=64,
             predictor_intermediate=64, predictor_layers=1, codebook_size=64, codebook_dim=32, latent=32, decoder_dim=32,

@@ -13,8 +13,10 @@ from engine.contract import SAMPLE_RATE_HZ
 
 RESOLUTIONS = (2048, 1024, 512, 256, 128)
 MEL_SIZE, MEL_BANDS = 1024, 80
+LEVEL_WINDOW = 960  # samples, 40 ms
 FLOOR = 1e-3  # of magnitudes, so that silence does not dominate the logarithms
 WAVE_WEIGHT, LINEAR_WEIGHT, MEL_WEIGHT, LEVEL_WEIGHT = 0.3, 1.0, 1.0, 0.2
+THUMP_WINDOW, THUMP_SCALE, THUMP_WEIGHT = 96, 0.02, 0.05  # 4 ms: what is left of a wave there is below speech
 
 
 def distance(made: Tensor, wanted: Tensor) -> Tensor:
@@ -25,6 +27,7 @@ def distance(made: Tensor, wanted: Tensor) -> Tensor:
         total = total + F.l1_loss((ours + FLOOR).log(), (theirs + FLOOR).log()) / len(RESOLUTIONS)
         total = total + LINEAR_WEIGHT * F.l1_loss(ours, theirs) / theirs.mean().clamp(min=FLOOR) / len(RESOLUTIONS)
     total = total + MEL_WEIGHT * F.l1_loss(log_mel(made), log_mel(wanted))
+    total = total + THUMP_WEIGHT * ((_slow(made) - _slow(wanted)) / THUMP_SCALE).square().mean()
     return total + LEVEL_WEIGHT * F.l1_loss(_level(made), _level(wanted))
 
 
@@ -49,8 +52,14 @@ def mel_correlation(made: Tensor, wanted: Tensor) -> float:
     return float(torch.corrcoef(pair)[0, 1])
 
 
+def _slow(wave: Tensor) -> Tensor:
+    """Means [B, windows] of 4 ms: a thump of full scale fills two or three frequency bins, which magnitudes hardly notice."""
+    return wave.unfold(1, THUMP_WINDOW, THUMP_WINDOW // 2).mean(dim=2)
+
+
 def _level(wave: Tensor) -> Tensor:
-    return (wave.square().mean(dim=1) + 1e-6).log()
+    """Log power [B, windows] of short windows: of the whole, one loud pop in a quiet place would satisfy it."""
+    return (wave.square().unfold(1, LEVEL_WINDOW, LEVEL_WINDOW).mean(dim=2) + 1e-6).log()
 
 
 @lru_cache(maxsize=2)

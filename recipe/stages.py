@@ -60,6 +60,13 @@ def codec(settings: Settings, report: Report) -> None:
     encode_all(settings, config, report)
 
 
+def onset(settings: Settings, report: Report) -> None:
+    from engine.config import read_codec_config
+    from recipe.onset import train_onset
+
+    train_onset(settings, read_codec_config(settings.work / MODEL / "speech_tokenizer" / "config.json"), report)
+
+
 def talker(settings: Settings, report: Report) -> None:
     from engine.config import read_talker_config
     from recipe.talker_training import train_talker
@@ -90,6 +97,7 @@ STAGES = (
     Stage(name="text", purpose="sentences, tokenizer, configuration and prompts", run=text),
     Stage(name="render", purpose="speech of espeak-ng for every sentence", run=render),
     Stage(name="codec", purpose="train the codec, then encode all speech (may run beside render)", run=codec),
+    Stage(name="onset", purpose="fine-tune the decoder on the beginnings of utterances", run=onset),
     Stage(name="talker", purpose="train talker and code predictor", run=talker),
     Stage(name="export", purpose="weights in the published layout, with hashes", run=export),
     Stage(name="evaluate", purpose="held-out sentences through the engine", run=evaluate),

@@ -115,3 +115,17 @@ def describe(voice: Voice, rng: random.Random) -> str:
         closing=rng.choice(CLOSINGS),
     )
     return ". ".join(part[0].upper() + part[1:] for part in text.split(". "))
+
+
+def nearest_voice(description: str) -> Voice:
+    """The voice that a free description asks for, by its key words: female unless it says male or man, medium where it says nothing."""
+    words = set(description.lower().replace(",", " ").replace(".", " ").replace("'s", " ").split())
+    male = bool(words & {"male", "man", "masculine", "boy"})
+    low, high = bool(words & {"low", "deep"}), bool(words & {"high", "light"})
+    slow = bool(words & {"slow", "slowly", "unhurried", "unhurriedly", "leisurely"})
+    fast = bool(words & {"fast", "quick", "quickly", "rapid", "rapidly"})
+    return Voice(gender=Gender.MALE if male else Gender.FEMALE, pitch=_level(low, high), rate=_level(slow, fast))
+
+
+def _level(low: bool, high: bool) -> Level:
+    return Level.MEDIUM if low == high else Level.LOW if low else Level.HIGH
