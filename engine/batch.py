@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from engine.audio_work import AudioWork
 from engine.contract import EngineCounters, StopReason
 from engine.runner import Runner
 from engine.scheduler import PacketJob, Scheduler
@@ -18,17 +20,30 @@ from engine.ticket import Ticket, now
 log = logging.getLogger("engine")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Flight:
+    """Packets in work: one of each ticket, and whether it is that ticket's last."""
+
+    work: AudioWork
+    tickets: tuple[Ticket, ...]
+    finals: tuple[bool, ...]
+    frames: int
+
+
 class Batch:
     """At most `capacity` requests in lockstep. `on_leave` hears of every ticket before its terminal event is sent."""
 
     def __init__(self, runner: Runner, *, capacity: int, on_leave: Callable[[Ticket], None]) -> None:
         self._runner, self._on_leave = runner, on_leave
         self._scheduler: Scheduler[Ticket] = Scheduler(capacity=capacity)
+        self._flights: list[Flight] = []
         self._frame_steps = self._rows_advanced = 0
 
     @property
     def counters(self) -> EngineCounters:
-        return EngineCounters(frame_steps=self._frame_steps, rows_advanced=self._rows_advanced)
+        return EngineCounters(
+            frame_steps=self._frame_steps, rows_advanced=self._rows_advanced, graph_replays=self._runner.graph_replays
+        )
 
     @property
     def empty(self) -> bool:
@@ -40,7 +55,7 @@ class Batch:
         scheduler = self._scheduler
         if any(track.owner.cancelled for track in scheduler.tracks):
             return True
-        return bool(scheduler.advancing()) or bool(scheduler.due())
+        return bool(self._flights) or bool(scheduler.advancing()) or bool(scheduler.due())
 
     def admit(self, ticket: Ticket) -> None:
         """Prefill one newcomer; its failure is its own."""
@@ -48,7 +63,7 @@ class Batch:
         if ticket.cancelled:
             self._fail(ticket, StopReason.CANCELLED, "request_cancelled", "cancelled before it began")
             return
-        row = self._scheduler.admit(ticket, max_frames=request.max_frames, has_room=lambda: stream.has_room)
+        row = self._scheduler.admit(ticket, max_frames=request.max_frames, has_room=lambda: stream.has_room and not ticket.in_flight)
         ticket.prefill_started = now()
         try:
             self._runner.prefill(row, ticket.plan, seed=request.seed, sampling=request.sampling)
@@ -60,16 +75,26 @@ class Batch:
         ticket.prefill_ended = now()
 
     def turn(self) -> None:
-        """One frame of everybody who may advance, then the packets that are due."""
+        """One frame of everybody who may advance, then the packets that are due.
+
+        While the device makes the frame, packets that it has finished meanwhile are handed over.
+        """
         self._drop_cancelled()
-        self._step()
+        advance = self._scheduler.advancing()
+        if advance:
+            self._runner.begin_step(advance)
+        self._land(wait=not advance)
+        if advance:
+            self._end_step(advance)
         for job in self._scheduler.due():
-            self._decode(job)
+            self._launch(job)
+        self._land(wait=False)
         self._finish_delivered()
 
     def drop(self) -> None:
         """Forget every row without a word; the owner tells the listeners."""
         self._scheduler.tracks.clear()
+        self._flights.clear()
 
     def _drop_cancelled(self) -> None:
         for row in reversed(range(len(self._scheduler.tracks))):
@@ -78,11 +103,8 @@ class Batch:
                 self._retire(row)
                 self._fail(ticket, StopReason.CANCELLED, "request_cancelled", "the request was cancelled")
 
-    def _step(self) -> None:
-        advance = self._scheduler.advancing()
-        if not advance:
-            return
-        following = self._runner.step(advance)
+    def _end_step(self, advance: list[bool]) -> None:
+        following = self._runner.end_step()
         self._scheduler.commit(advance, [code == self._runner.eos for code in following])
         moment = now()
         for track, advanced in zip(self._scheduler.tracks, advance, strict=False):
@@ -91,23 +113,43 @@ class Batch:
         self._frame_steps += 1
         self._rows_advanced += sum(advance)
 
-    def _decode(self, job: PacketJob) -> None:
+    def _launch(self, job: PacketJob) -> None:
+        """Ask for the packets of a job; their frames count as emitted from here on."""
         tracks = [self._scheduler.tracks[row] for row in job.rows]
-        packets = self._runner.decode(job.rows, [track.emitted for track in tracks], job.frames)
-        for track, pcm in zip(tracks, packets, strict=True):
+        work = self._runner.start_decode(job.rows, [track.emitted for track in tracks], job.frames)
+        for track in tracks:
             track.emitted += job.frames
             track.packets += 1
-            track.owner.deliver(pcm, job.frames, final=track.delivered)
+            track.owner.in_flight = True
+        finals = tuple(track.delivered for track in tracks)
+        tickets = tuple(track.owner for track in tracks)
+        self._flights.append(Flight(work=work, tickets=tickets, finals=finals, frames=job.frames))
+
+    def _land(self, *, wait: bool) -> None:
+        """Hand over the packets that are there, those of one job at least if `wait`."""
+        for flight in list(self._flights):
+            if not (wait or flight.work.ready):
+                continue
+            wait = False
+            self._flights.remove(flight)
+            for ticket, pcm, final in zip(flight.tickets, flight.work.take(), flight.finals, strict=True):
+                ticket.in_flight = False
+                if not ticket.cancelled:
+                    ticket.deliver(pcm, flight.frames, final=final)
 
     def _finish_delivered(self) -> None:
         for row in reversed(range(len(self._scheduler.tracks))):
             track = self._scheduler.tracks[row]
-            if track.stop is not None and track.delivered:
+            if track.stop is not None and track.delivered and not track.owner.in_flight:
                 self._retire(row)
                 self._on_leave(track.owner)
                 track.owner.end(track.stop, reserved=self._runner.bytes_per_row, on_host=self._runner.on_host)
 
     def _retire(self, row: int) -> None:
+        """Free a row and let the last row move into it, once neither has a packet in work."""
+        last = self._scheduler.tracks[-1]
+        while self._scheduler.tracks[row].owner.in_flight or last.owner.in_flight:
+            self._land(wait=True)
         source = self._scheduler.release(row)
         if source is not None:
             self._runner.move(source, row)

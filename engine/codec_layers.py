@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -59,6 +61,9 @@ class CausalTransposedConv1d(nn.Module):
         return spread[..., :length] if bias is None else spread[..., :length] + bias[:, None]
 
 
+SnakeKernel = Callable[[Tensor, Tensor, Tensor], Tensor]  # (x [B, C, T], frequency [C], magnitude [C]) -> [B, C, T]
+
+
 class SnakeBeta(nn.Module):
     """x + sin(x e^alpha)^2 / e^beta, a periodic activation with learnt frequency and magnitude."""
 
@@ -66,8 +71,16 @@ class SnakeBeta(nn.Module):
         super().__init__()
         self.alpha = nn.Parameter(torch.zeros(dim))
         self.beta = nn.Parameter(torch.zeros(dim))
+        self._fused: tuple[SnakeKernel, Tensor, Tensor] | None = None
+
+    def fuse(self, kernel: SnakeKernel) -> None:
+        """Use `kernel` from now on; the parameters must not change any more."""
+        self._fused = kernel, self.alpha.exp(), self.beta.exp() + SNAKE_EPS
 
     def forward(self, x: Tensor, state: CodecState | None = None) -> Tensor:
+        if self._fused is not None:
+            kernel, frequency, magnitude = self._fused
+            return kernel(x, frequency, magnitude)
         frequency, magnitude = self.alpha.exp()[:, None], (self.beta.exp() + SNAKE_EPS)[:, None]
         periodic: Tensor = torch.sin(x * frequency).square() / magnitude
         return x + periodic

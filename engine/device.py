@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import torch
 
+from engine.checkpoint import LoadedModel
 from engine.errors import DeviceError, UsageError
+from engine.rows import RowLimits
+from engine.runner import Runner
 from engine.settings import Precision
 
+MIN_CAPABILITY = (8, 0)
+GRAPH_BYTES = 1 << 30  # graphs, codec state and working memory
 _DTYPES = {Precision.BF16: torch.bfloat16, Precision.FP32: torch.float32}
 
 
@@ -39,5 +44,43 @@ def resolve_precision(precision: Precision, device: torch.device) -> Precision:
     return Precision.BF16 if device.type == "cuda" else Precision.FP32
 
 
-def weight_dtype(precision: Precision) -> torch.dtype:
+def weight_dtype(precision: Precision, device: torch.device) -> torch.dtype:
+    """The type that weights are held in; quantised layers come on top of the device's own type."""
+    if precision is Precision.INT8:
+        precision = resolve_precision(Precision.AUTO, device)
     return _DTYPES[precision]
+
+
+def make_runner(model: LoadedModel, limits: RowLimits, *, int8: bool) -> Runner:
+    """The runner of the model's device: captured graphs over fused kernels on an accelerator, plain torch on a CPU.
+
+    Raises:
+        DeviceError: an accelerator that is too old or too small, a missing Triton, a graph that cannot be captured.
+    """
+    if model.device.type == "cpu":
+        return Runner(model, limits, int8=int8)
+    capability = torch.cuda.get_device_capability(model.device)
+    if capability < MIN_CAPABILITY:
+        raise DeviceError(
+            f"{torch.cuda.get_device_name(model.device)} has compute capability {capability[0]}.{capability[1]}, the kernels need "
+            f"{MIN_CAPABILITY[0]}.{MIN_CAPABILITY[1]}; use --device cpu"
+        )
+    check_memory(model, limits)
+    try:
+        from engine.graph_runner import GraphRunner  # Triton is there only where an accelerator is
+    except ImportError as error:
+        raise DeviceError(f"Triton cannot be imported ({error}); install it, or use --device cpu") from error
+    return GraphRunner(model, limits, int8=int8)
+
+
+def check_memory(model: LoadedModel, limits: RowLimits) -> None:
+    """Refuse limits whose caches do not fit beside the weights that are loaded."""
+    shape = model.talker.config.transformer
+    position = 2 * shape.layers * shape.kv_heads * shape.head_dim * model.dtype.itemsize
+    needed = limits.rows * limits.positions * position + GRAPH_BYTES
+    free, _ = torch.cuda.mem_get_info(model.device)
+    if needed > free:
+        raise DeviceError(
+            f"{limits.rows} requests of {limits.positions} positions need {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free; "
+            "lower --max-concurrent-requests or --max-positions"
+        )

@@ -13,14 +13,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engine.audio_work import AudioWork, FinishedAudio
 from engine.checkpoint import LoadedModel
 from engine.contract import SAMPLES_PER_FRAME, Sampling
 from engine.frame import FrameProgram
-from engine.frame_weights import frame_weights
+from engine.frame_ops import FrameOps
+from engine.frame_weights import FrameWeights, frame_weights
 from engine.kv import PrefillStore
 from engine.layers import Rotary
 from engine.plain_ops import PlainOps, draw_code0
 from engine.prompt import PromptPlan, prompt_rows, trailing_rows
+from engine.quant import QuantReport, quantise_weights
 from engine.rows import RowLimits, Rows
 
 PCM_SCALE = 32_767.0
@@ -29,20 +32,26 @@ PCM_SCALE = 32_767.0
 class Runner:
     """Runs one loaded model over a fixed number of rows."""
 
-    def __init__(self, model: LoadedModel, limits: RowLimits) -> None:
+    spare_codec_rows = 0
+
+    def __init__(self, model: LoadedModel, limits: RowLimits, *, int8: bool = False) -> None:
         self._talker, self._codec = model.talker, model.codec
         config, device = model.talker.config, model.device
         self._device, self._eos = device, config.codec_ids.eos
         self.rows = Rows(config, model.codec.config, limits, device=device, dtype=model.dtype)
-        self._codec_state = model.codec.new_state(limits.rows, device)
+        self._codec_state = model.codec.new_state(limits.rows + self.spare_codec_rows, device)
         self._rotary = Rotary(config.transformer, length=limits.positions, device=device)
         self._predictor_rotary = Rotary(config.predictor.transformer, length=config.code_groups + 1, device=device)
         with torch.inference_mode():
             pad_row = self._talker.embed_text(torch.tensor([config.text_ids.tts_pad], device=device))  # [1, C]
+        weights = frame_weights(self._talker)
+        self.quantisation: QuantReport | None = None
+        if int8:
+            weights, self.quantisation = quantise_weights(weights, packed=not self.on_host)
         self._frame = FrameProgram(
-            weights=frame_weights(self._talker),
+            weights=weights,
             rows=self.rows,
-            ops=PlainOps(),
+            ops=self._make_ops(weights),
             rotary=self._rotary,
             predictor_rotary=self._predictor_rotary,
             pad_row=pad_row,
@@ -82,19 +91,31 @@ class Runner:
         rows.code0[only] = code
         rows.seen[row, code] = True
 
-    @torch.inference_mode()
     def step(self, advance: Sequence[bool]) -> list[int]:
         """Advance rows 0..n-1 by one frame, n = len(advance); a row with False computes but stays where it is.
 
         Returns:
             Codebook 0 of the next frame of each row; `eos` means that the frame just completed was the last.
         """
+        self.begin_step(advance)
+        return self.end_step()
+
+    @torch.inference_mode()
+    def begin_step(self, advance: Sequence[bool]) -> None:
+        """The first half of `step`: what can be started without waiting for it."""
         count, rows = len(advance), self.rows
         rows.advance[:count] = torch.tensor(list(advance))
-        code0 = self._frame(count, span=rows.span(count))
+        self._following = self._frame(count, span=rows.span(count))
         rows.note_step(list(advance))
-        following: list[int] = code0.tolist()
+
+    def end_step(self) -> list[int]:
+        """The second half: the result."""
+        following: list[int] = self._following.tolist()
         return following
+
+    def start_decode(self, selected: Sequence[int], starts: Sequence[int], frames: int) -> AudioWork:
+        """Ask for a packet; see `decode`. At most one packet of a row may be in work."""
+        return FinishedAudio(packets=self.decode(selected, starts, frames))
 
     @torch.inference_mode()
     def decode(self, selected: Sequence[int], starts: Sequence[int], frames: int) -> list[bytes]:
@@ -120,6 +141,14 @@ class Runner:
         self.rows.move(source, target)
         self._codec_state.move(source, target)
 
+    @property
+    def graph_replays(self) -> int:
+        """Captured graphs replayed so far."""
+        return 0
+
     def codes(self, row: int, frames: int) -> Tensor:
         """The first `frames` complete frames of a row [frames, 16]."""
         return self.rows.codes[row, :frames].clone()
+
+    def _make_ops(self, weights: FrameWeights) -> FrameOps:
+        return PlainOps()

@@ -16,11 +16,13 @@ MAX_ROWS = 64
 
 
 class Precision(StrEnum):
-    """Type of the talker's and predictor's weights. AUTO is BF16 on an accelerator and FP32 on a CPU."""
+    """Type of the talker's and predictor's weights. AUTO is BF16 on an accelerator and FP32 on a CPU. INT8 quantises the decode step's
+    layers at load and leaves everything else as AUTO would have it."""
 
     AUTO = "auto"
     BF16 = "bf16"
     FP32 = "fp32"
+    INT8 = "int8"
 
 
 @dataclass(frozen=True, kw_only=True)

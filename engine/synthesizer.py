@@ -26,7 +26,7 @@ from engine.contract import (
     SpeechRequest,
     StopReason,
 )
-from engine.device import resolve_device, resolve_precision, weight_dtype
+from engine.device import make_runner, resolve_device, resolve_precision, weight_dtype
 from engine.errors import (
     CapacityExhausted,
     EngineError,
@@ -38,8 +38,7 @@ from engine.errors import (
 from engine.prompt import PromptBuilder, PromptPlan
 from engine.prompt_mode import TextMode
 from engine.rows import RowLimits
-from engine.runner import Runner
-from engine.settings import EngineSettings
+from engine.settings import EngineSettings, Precision
 from engine.stream import BoundedStream
 from engine.ticket import Ticket
 
@@ -213,7 +212,7 @@ class Synthesizer:
         model = load_model(
             settings.model,
             device=self._device,
-            dtype=weight_dtype(self._precision),
+            dtype=weight_dtype(self._precision, self._device),
             allow_symlinks=settings.allow_symlinks,
         )
         self._check_reach(model)
@@ -222,7 +221,7 @@ class Synthesizer:
             rows=settings.rows, positions=settings.positions, frames=settings.max_frames, trailing=trailing
         )
         self._prompts = model.prompts
-        self._batch = Batch(Runner(model, limits), capacity=settings.rows, on_leave=self._forget)
+        self._batch = Batch(make_runner(model, limits, int8=self._precision is Precision.INT8), capacity=settings.rows, on_leave=self._forget)
         self._prove(self._batch)
         return self._batch
 

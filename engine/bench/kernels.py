@@ -15,7 +15,7 @@ import torch
 
 from engine.bench.timing import captured, milliseconds
 from engine.frame_weights import Matrix
-from engine.kernels.linear import Tile, linear
+from engine.kernels.linear import Stream, Tile, linear, programs
 from engine.kernels.tiles import tile_for
 
 COLD_BYTES = 400 << 20  # several times the second-level cache
@@ -122,16 +122,21 @@ def _matrix(product: Product, *, int8: bool) -> Matrix:
 def _launcher(trial: Trial, matrices: list[Matrix]):  # type: ignore[no-untyped-def]  # a closure over static tensors
     product, rows = trial.product, trial.rows
     x = torch.randn(rows, product.inner, device="cuda", dtype=torch.bfloat16)
-    gain = torch.rand(product.inner, device="cuda", dtype=torch.bfloat16) + 0.5 if product.norm else None
+    squares = torch.rand(rows, 128, device="cuda") if product.norm else None
     outputs = product.columns // 2 if product.gated else product.columns
     old = torch.randn(rows, outputs, device="cuda") if product.residual else None
     out = torch.empty(rows, outputs, device="cuda", dtype=torch.float32 if product.residual else torch.bfloat16)
-    narrow = torch.empty(rows, outputs, device="cuda", dtype=torch.bfloat16) if product.residual else None
+    stream = None
+    if product.residual:
+        gain = torch.rand(outputs, device="cuda", dtype=torch.bfloat16) + 0.5
+        parts = torch.empty(rows, programs(outputs, trial.tile), device="cuda")
+        stream = Stream(gain=gain, ready=torch.empty_like(out, dtype=torch.bfloat16), squares=parts)
 
     def launch() -> None:
         for matrix in matrices:
             linear(
-                x, matrix, trial.tile, out, gain=gain, eps=1e-6, gated=product.gated, old=old, narrow=narrow, overlap=trial.overlap
-            )
+                x, matrix, trial.tile, out,
+                squares=squares, eps=1e-6, gated=product.gated, old=old, stream=stream, overlap=trial.overlap,
+            )  # fmt: skip
 
     return launch

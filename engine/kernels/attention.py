@@ -33,7 +33,7 @@ def _normed_turned(pointers_lo, pointers_hi, gain_lo, gain_hi, cos, sin, eps, D:
     return turned_lo, turned_hi
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["positions"])
 def _past(
     qkv_ptr, key_ptr, value_ptr, position_ptr, cos_ptr, sin_ptr, gain_ptr, out_ptr, sums_ptr, stats_ptr, ticket_ptr,
     positions, row_stride, head_stride, eps, scale,
@@ -114,7 +114,7 @@ def _past(
                 tl.store(ticket_ptr + row * KV + head, 0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count", "start"])
 def _frame(
     qkv_ptr, key_ptr, value_ptr, cos_ptr, sin_ptr, gain_ptr, out_ptr,
     count, start, row_stride, head_stride, eps, scale,

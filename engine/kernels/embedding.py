@@ -12,11 +12,11 @@ from engine.kernels.launch import await_inputs, begin
 from engine.rows import Rows
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["reach"])
 def _frame_input(
-    codes_ptr, first_ptr, rest_ptr, pad_ptr, trailing_ptr, length_ptr, frame_ptr, wide_ptr, narrow_ptr,
+    codes_ptr, first_ptr, rest_ptr, pad_ptr, trailing_ptr, length_ptr, frame_ptr, gain_ptr, wide_ptr, ready_ptr, squares_ptr,
     V, C, reach,
-    GROUPS: tl.constexpr, BC: tl.constexpr, BOTH: tl.constexpr, OVERLAP: tl.constexpr,
+    GROUPS: tl.constexpr, BC: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     begin(OVERLAP)
     await_inputs(OVERLAP)
@@ -36,40 +36,51 @@ def _frame_input(
     else:
         total += tl.load(pad_ptr + at, mask=inside, other=0.0).to(tl.float32)
     tl.store(wide_ptr + row * C + at, total, mask=inside)
-    if BOTH:
-        tl.store(narrow_ptr + row * C + at, total.to(narrow_ptr.dtype.element_ty), mask=inside)
+    gain = tl.load(gain_ptr + at, mask=inside, other=0.0).to(tl.float32)
+    tl.store(ready_ptr + row * C + at, (total * gain).to(ready_ptr.dtype.element_ty), mask=inside)
+    tl.store(squares_ptr + row * tl.num_programs(1) + tl.program_id(1), tl.sum(total * total, 0))
 
 
 @triton.jit
-def _look_up(ids_ptr, table_ptr, wide_ptr, narrow_ptr, C, BC: tl.constexpr, BOTH: tl.constexpr, OVERLAP: tl.constexpr):
+def _as_stream(
+    ids_ptr, table_ptr, gain_ptr, wide_ptr, ready_ptr, squares_ptr, C,
+    LOOK_UP: tl.constexpr, BC: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
     begin(OVERLAP)
     await_inputs(OVERLAP)
     row = tl.program_id(0)
+    line = row
+    if LOOK_UP:
+        line = tl.load(ids_ptr + row)
     at = tl.arange(0, BC)
-    vector = tl.load(table_ptr + tl.load(ids_ptr + row) * C + at, mask=at < C, other=0.0)
-    tl.store(wide_ptr + row * C + at, vector.to(tl.float32), mask=at < C)
-    if BOTH:
-        tl.store(narrow_ptr + row * C + at, vector, mask=at < C)
+    vector = tl.load(table_ptr + line * C + at, mask=at < C, other=0.0).to(tl.float32)
+    gain = tl.load(gain_ptr + at, mask=at < C, other=0.0).to(tl.float32)
+    tl.store(wide_ptr + row * C + at, vector, mask=at < C)
+    tl.store(ready_ptr + row * C + at, (vector * gain).to(ready_ptr.dtype.element_ty), mask=at < C)
+    tl.store(squares_ptr + row, tl.sum(vector * vector, 0))
+
+
+FRAME_BLOCK = 256  # columns a program of `frame_input`
 
 
 def frame_input(
-    codes: Tensor, first: Tensor, rest: Tensor, pad_row: Tensor, rows: Rows, out: Residual, *, overlap: bool = False
+    codes: Tensor, first: Tensor, rest: Tensor, pad_row: Tensor, rows: Rows, gain: Tensor, out: Residual, *, overlap: bool = False
 ) -> None:
-    """out [B, C] = the 16 embeddings of codes [B, 16], and the next trailing text row or `pad_row` [1, C]."""
-    width, block = out.wide.shape[1], 256
+    """out [B, C] = the 16 embeddings of codes [B, 16], and the next trailing text row or `pad_row` [1, C]; squares in C / FRAME_BLOCK parts."""
+    width = out.wide.shape[1]
     extra: dict[str, object] = {"launch_pdl": True} if overlap else {}
-    _frame_input[(codes.shape[0], triton.cdiv(width, block))](
-        codes, first, rest, pad_row, rows.trailing, rows.trailing_length, rows.frame, out.wide, out.narrow,
+    _frame_input[(codes.shape[0], triton.cdiv(width, FRAME_BLOCK))](
+        codes, first, rest, pad_row, rows.trailing, rows.trailing_length, rows.frame, gain, out.wide, out.ready, out.squares,
         rest.shape[1], width, rows.trailing.shape[1],
-        GROUPS=rows.groups, BC=block, BOTH=out.narrow is not out.wide, OVERLAP=overlap, num_warps=2, **extra,
+        GROUPS=rows.groups, BC=FRAME_BLOCK, OVERLAP=overlap, num_warps=2, **extra,
     )  # fmt: skip
 
 
-def look_up(ids: Tensor, table: Tensor, out: Residual, *, overlap: bool = False) -> None:
-    """out [B, C] = the table's rows [V, C] of ids [B]."""
-    width = table.shape[1]
+def as_stream(vectors: Tensor, ids: Tensor | None, gain: Tensor, out: Residual, *, overlap: bool = False) -> None:
+    """out [B, C] = the rows of `vectors` [V, C] with these ids [B], or vectors [B, C] themselves; squares in one part."""
+    width = vectors.shape[1]
     extra: dict[str, object] = {"launch_pdl": True} if overlap else {}
-    _look_up[(ids.shape[0],)](
-        ids, table, out.wide, out.narrow, width,
-        BC=triton.next_power_of_2(width), BOTH=out.narrow is not out.wide, OVERLAP=overlap, num_warps=4, **extra,
+    _as_stream[(out.wide.shape[0],)](
+        ids, vectors, gain, out.wide, out.ready, out.squares, width,
+        LOOK_UP=ids is not None, BC=triton.next_power_of_2(width), OVERLAP=overlap, num_warps=4, **extra,
     )  # fmt: skip

@@ -1,8 +1,11 @@
 """Skinny matrix products: a few rows times a large weight, limited by how fast the weight streams in.
 
-A program owns BN output columns for BM rows and the whole inner dimension, so no partial sums meet and a row's result does not depend on how many
-rows there are. RMSNorm is a prologue (the gain multiplies the row on the way in, the reciprocal root the result on the way out, the sum of squares is
-taken in passing), SiLU(gate) * up, bias, INT8 scale and the residual are epilogues.
+A program owns BN output columns and the whole inner dimension, so no partial sums meet in memory and a row's result does not depend on its
+neighbours. The tensor cores do the products: for one row as for sixteen the weight is what takes the time, and the same instructions give the same
+bits. Only INT8 weights of one or two rows go through plain multiply-adds on weights held in registers, which need no conversion to BF16 on the way.
+
+RMSNorm costs no pass of its own: whoever writes the residual stream also writes it times the next norm's gain, and the sum of squares of its
+own columns; the reader adds those up and multiplies its result by the reciprocal root. SiLU(gate) * up, bias, INT8 scale and residual are epilogues.
 """
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
 
@@ -17,7 +20,10 @@ from torch import Tensor
 
 from engine.frame_ops import Residual
 from engine.frame_weights import Matrix
-from engine.kernels.launch import await_inputs, begin, prefetch
+from engine.kernels.launch import await_inputs, begin
+
+FEW = 2  # rows up to which multiply-adds on INT8 weights beat the tensor cores
+LANES = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,45 +34,126 @@ class Tile:
     depth: int
     warps: int = 4
     stages: int = 4
-    ahead: int = 2048  # inner elements of each weight row that are prefetched before the inputs are awaited; 0: none
 
 
 @triton.jit
-def _linear(
-    x_ptr, w_ptr, gain_ptr, scale_ptr, bias_ptr, old_ptr, out_ptr, narrow_ptr,
-    M, N, K, eps,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, AHEAD: tl.constexpr,
-    NORM: tl.constexpr, GATED: tl.constexpr, SCALED: tl.constexpr, BIASED: tl.constexpr,
-    RESIDUAL: tl.constexpr, BOTH: tl.constexpr, STAGES: tl.constexpr, OVERLAP: tl.constexpr,
+def _factor(squares_ptr, rows, alive, parts, C, eps, PARTS: tl.constexpr):
+    """Reciprocal root mean square [M] of rows whose squares were summed in `parts` parts."""
+    part = tl.arange(0, PARTS)
+    sums = tl.load(
+        squares_ptr + rows[:, None] * parts + part[None, :], mask=alive[:, None] & (part < parts)[None, :], other=0.0
+    )
+    return tl.rsqrt(tl.sum(sums, 1) / C + eps)
+
+
+@triton.jit
+def _finish(
+    product, gates, rows, columns, M, N, K, eps, squares_ptr, parts, scale_ptr, bias_ptr, old_ptr, out_ptr,
+    gain_ptr, ready_ptr, next_ptr,
+    NORM: tl.constexpr, GATED: tl.constexpr, SCALED: tl.constexpr, BIASED: tl.constexpr, ADDED: tl.constexpr,
+    STREAM: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    """The epilogues on a block [M, BN]."""
+    here, alive = columns < N, rows < M
+    if SCALED:
+        if GATED:
+            gates *= tl.load(scale_ptr + columns, mask=here, other=0.0)[None, :]
+            product *= tl.load(scale_ptr + N + columns, mask=here, other=0.0)[None, :]
+        else:
+            product *= tl.load(scale_ptr + columns, mask=here, other=0.0)[None, :]
+    if NORM:
+        factor = _factor(squares_ptr, rows, alive, parts, K, eps, PARTS)[:, None]
+        product *= factor
+        gates *= factor
+    if BIASED:
+        product += tl.load(bias_ptr + columns, mask=here, other=0.0).to(tl.float32)[None, :]
+    if GATED:
+        product = product * gates / (1.0 + tl.exp(-gates))
+    where = rows[:, None] * N + columns[None, :]
+    mask = alive[:, None] & here[None, :]
+    if ADDED:
+        product += tl.load(old_ptr + where, mask=mask, other=0.0)
+    tl.store(out_ptr + where, product.to(out_ptr.dtype.element_ty), mask=mask)
+    if STREAM:
+        gain = tl.load(gain_ptr + columns, mask=here, other=0.0).to(tl.float32)[None, :]
+        tl.store(ready_ptr + where, (product * gain).to(ready_ptr.dtype.element_ty), mask=mask)
+        squares = tl.sum(tl.where(mask, product * product, 0.0), 1)
+        tl.store(next_ptr + rows * tl.num_programs(0) + tl.program_id(0), squares, mask=alive)
+
+
+@triton.jit(do_not_specialize=["M", "parts"])
+def _few(
+    x_ptr, w_ptr, squares_ptr, scale_ptr, bias_ptr, old_ptr, out_ptr, gain_ptr, ready_ptr, next_ptr,
+    M, N, K, parts, eps,
+    BM: tl.constexpr, BN: tl.constexpr, STEPS: tl.constexpr, CHUNKS: tl.constexpr, LANES: tl.constexpr, WIDE: tl.constexpr,
+    NORM: tl.constexpr, GATED: tl.constexpr, SCALED: tl.constexpr, BIASED: tl.constexpr, ADDED: tl.constexpr,
+    STREAM: tl.constexpr, PARTS: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
+    DEPTH: tl.constexpr = CHUNKS * LANES * WIDE
+    columns = tl.program_id(0) * BN + tl.arange(0, BN)
+    rows = tl.arange(0, BM)
+    inner = tl.arange(0, LANES)[:, None] * WIDE + tl.arange(0, WIDE)[None, :]  # [LANES, WIDE]
+    chunk = tl.arange(0, CHUNKS) * (LANES * WIDE)
+    # [CHUNKS, BN, LANES, WIDE]: a lane holds 16 bytes of every chunk, a warp whole rows of the weight.
+    line = (
+        w_ptr
+        + tl.minimum(columns, N - 1).to(tl.int64)[None, :, None, None] * K
+        + chunk[:, None, None, None]
+        + inner[None, None, :, :]
+    )
+    w = tl.load(line)
+    if GATED:
+        u = tl.load(line + N.to(tl.int64) * K)
+    begin(OVERLAP)
+    await_inputs(OVERLAP)
+    product = tl.zeros([BM, BN, LANES], tl.float32)
+    gates = tl.zeros([BM, BN, LANES], tl.float32)
+    for step in tl.static_range(STEPS):
+        for m in tl.static_range(BM):
+            x = tl.load(
+                x_ptr + tl.minimum(m, M - 1) * K + step * DEPTH + chunk[:, None, None] + inner[None, :, :]
+            ).to(tl.float32)[:, None, :, :]  # fmt: skip
+            this = rows[:, None, None] == m
+            part = tl.sum(tl.sum(w.to(tl.float32) * x, 3), 0)[None, :, :]  # [1, BN, LANES]
+            if GATED:
+                gates = tl.where(this, gates + part, gates)
+                other = tl.sum(tl.sum(u.to(tl.float32) * x, 3), 0)[None, :, :]
+                product = tl.where(this, product + other, product)
+            else:
+                product = tl.where(this, product + part, product)
+        if step + 1 < STEPS:
+            w = tl.load(line + (step + 1) * DEPTH)
+            if GATED:
+                u = tl.load(line + (step + 1) * DEPTH + N.to(tl.int64) * K)
+    _finish(
+        tl.sum(product, 2), tl.sum(gates, 2), rows, columns, M, N, K, eps, squares_ptr, parts, scale_ptr, bias_ptr, old_ptr,
+        out_ptr, gain_ptr, ready_ptr, next_ptr, NORM, GATED, SCALED, BIASED, ADDED, STREAM, PARTS,
+    )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["M", "parts"])
+def _many(
+    x_ptr, w_ptr, squares_ptr, scale_ptr, bias_ptr, old_ptr, out_ptr, gain_ptr, ready_ptr, next_ptr,
+    M, N, K, parts, eps,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr,
+    NORM: tl.constexpr, GATED: tl.constexpr, SCALED: tl.constexpr, BIASED: tl.constexpr, ADDED: tl.constexpr,
+    STREAM: tl.constexpr, PARTS: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     begin(OVERLAP)
+    await_inputs(OVERLAP)
     columns = tl.program_id(0) * BN + tl.arange(0, BN)
     rows = tl.program_id(1) * BM + tl.arange(0, BM)
     here, alive = columns < N, rows < M
     deep = tl.arange(0, BK)
     weights = w_ptr + columns.to(tl.int64)[:, None] * K
-    if OVERLAP and AHEAD > 0:
-        LINE: tl.constexpr = 128 // (w_ptr.dtype.element_ty.primitive_bitwidth // 8)
-        lines = tl.arange(0, AHEAD // LINE) * LINE
-        near = tl.minimum(lines, K - 1)[None, :]
-        prefetch(w_ptr + tl.minimum(columns, N - 1).to(tl.int64)[:, None] * K + near)
-        if GATED:
-            prefetch(w_ptr + (tl.minimum(columns, N - 1) + N).to(tl.int64)[:, None] * K + near)
-    await_inputs(OVERLAP)
     inputs = x_ptr + rows[:, None] * K
     product = tl.zeros([BM, BN], tl.float32)
     gates = tl.zeros([BM, BN], tl.float32)
-    squares = tl.zeros([BM], tl.float32)
     for start in tl.range(0, K, BK, num_stages=STAGES):
         at = start + deep
         inside = at < K
         x = tl.load(inputs + at[None, :], mask=alive[:, None] & inside[None, :], other=0.0)
         w = tl.load(weights + at[None, :], mask=here[:, None] & inside[None, :], other=0)
-        if NORM:
-            wide = x.to(tl.float32)
-            squares += tl.sum(wide * wide, 1)
-            gain = tl.load(gain_ptr + at, mask=inside, other=0.0).to(tl.float32)
-            x = (wide * gain[None, :]).to(x_ptr.dtype.element_ty)
         if SCALED:
             w = w.to(x_ptr.dtype.element_ty)
         if GATED:
@@ -77,27 +164,19 @@ def _linear(
             product = tl.dot(x, u.T, product, input_precision="ieee")
         else:
             product = tl.dot(x, w.T, product, input_precision="ieee")
-    if NORM:
-        factor = tl.rsqrt(squares / K + eps)[:, None]
-        product *= factor
-        gates *= factor
-    if SCALED:
-        if GATED:
-            gates *= tl.load(scale_ptr + columns, mask=here, other=0.0)[None, :]
-            product *= tl.load(scale_ptr + N + columns, mask=here, other=0.0)[None, :]
-        else:
-            product *= tl.load(scale_ptr + columns, mask=here, other=0.0)[None, :]
-    if BIASED:
-        product += tl.load(bias_ptr + columns, mask=here, other=0.0).to(tl.float32)[None, :]
-    if GATED:
-        product = product * gates / (1.0 + tl.exp(-gates))
-    where = rows[:, None] * N + columns[None, :]
-    mask = alive[:, None] & here[None, :]
-    if RESIDUAL:
-        product += tl.load(old_ptr + where, mask=mask, other=0.0)
-    tl.store(out_ptr + where, product.to(out_ptr.dtype.element_ty), mask=mask)
-    if BOTH:
-        tl.store(narrow_ptr + where, product.to(narrow_ptr.dtype.element_ty), mask=mask)
+    _finish(
+        product, gates, rows, columns, M, N, K, eps, squares_ptr, parts, scale_ptr, bias_ptr, old_ptr, out_ptr,
+        gain_ptr, ready_ptr, next_ptr, NORM, GATED, SCALED, BIASED, ADDED, STREAM, PARTS,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """Where a residual stream goes: `gain` of the norm that reads it next, and its tensors (see `Residual`)."""
+
+    gain: Tensor
+    ready: Tensor
+    squares: Tensor
 
 
 def linear(
@@ -106,35 +185,59 @@ def linear(
     tile: Tile,
     out: Tensor,
     *,
-    gain: Tensor | None = None,
+    squares: Tensor | None = None,
     eps: float = 0.0,
     gated: bool = False,
     old: Tensor | None = None,
-    narrow: Tensor | None = None,
+    stream: Stream | None = None,
     overlap: bool = False,
 ) -> None:
-    """out [M, N] = x [M, K] through the matrix, with the prologue and epilogues that are given.
+    """out [M, N] = x [M, K] through the matrix, with the epilogues that are given.
 
     Args:
-        gain, eps: RMSNorm of x first. gated: the matrix is gate over up, out is silu(gate) * up.
-        old: FP32 residual [M, N] that is added. narrow: a second output in its own type.
+        squares: [M, parts], sums of squares of the un-normed rows whose gained copy x is: the result is that of the normed rows.
+        gated: the matrix is gate over up, out is silu(gate) * up. old: FP32 residual [M, N] that is added.
+        stream: out is a residual stream; `stream.squares` is [M, programs(N, tile)].
     """
     count, inner = x.shape
     columns = out.shape[1]
-    height = 16 if count <= 16 else 32
-    grid = (triton.cdiv(columns, tile.columns), triton.cdiv(count, height))
     extra: dict[str, object] = {"launch_pdl": True} if overlap else {}
-    _linear[grid](
-        x, matrix.weight, gain, matrix.scale, matrix.bias, old, out, narrow,
-        count, columns, inner, eps,
-        BM=height, BN=tile.columns, BK=tile.depth, AHEAD=tile.ahead,
-        NORM=gain is not None, GATED=gated, SCALED=matrix.scale is not None, BIASED=matrix.bias is not None,
-        RESIDUAL=old is not None, BOTH=narrow is not None, STAGES=tile.stages, OVERLAP=overlap,
-        num_warps=tile.warps, num_stages=tile.stages, **extra,
+    parts = 1 if squares is None else squares.shape[1]
+    tensors = (
+        x, matrix.weight, squares, matrix.scale, matrix.bias, old, out,
+        None if stream is None else stream.gain, None if stream is None else stream.ready,
+        None if stream is None else stream.squares, count, columns, inner, parts, eps,
+    )  # fmt: skip
+    flags = {
+        "NORM": squares is not None, "GATED": gated, "SCALED": matrix.scale is not None, "BIASED": matrix.bias is not None,
+        "ADDED": old is not None, "STREAM": stream is not None, "PARTS": triton.next_power_of_2(parts), "OVERLAP": overlap,
+    }  # fmt: skip
+    wide = 16 // matrix.weight.element_size()  # elements of one 16-byte load
+    step = tile.depth * LANES * wide if is_few(count, matrix) else 0
+    if step:
+        _few[(triton.cdiv(columns, tile.columns),)](
+            *tensors, BM=triton.next_power_of_2(count), BN=tile.columns, STEPS=inner // step, CHUNKS=tile.depth,
+            LANES=LANES, WIDE=wide, num_warps=tile.warps, **flags, **extra,
+        )  # fmt: skip
+        return
+    height = 16 if count <= 16 else 32
+    _many[(triton.cdiv(columns, tile.columns), triton.cdiv(count, height))](
+        *tensors, BM=height, BN=tile.columns, BK=tile.depth, STAGES=tile.stages,
+        num_warps=tile.warps, num_stages=tile.stages, **flags, **extra,
     )  # fmt: skip
 
 
-def fresh(count: int, width: int, like: Tensor) -> Residual:
-    """An unwritten residual stream; where the weights are FP32 one tensor serves as both."""
+def is_few(count: int, matrix: Matrix) -> bool:
+    """Whether `count` rows go through the multiply-add kernel, which needs an inner dimension of whole 16-byte loads a warp."""
+    return matrix.scale is not None and count <= FEW and matrix.weight.shape[1] % (LANES * 16) == 0
+
+
+def programs(columns: int, tile: Tile) -> int:
+    """Programs along the output columns."""
+    return triton.cdiv(columns, tile.columns)
+
+
+def fresh(count: int, width: int, parts: int, like: Tensor) -> Residual:
+    """An unwritten residual stream whose squares come in `parts` parts."""
     wide = torch.empty(count, width, device=like.device, dtype=torch.float32)
-    return Residual(wide=wide, narrow=wide if like.dtype is torch.float32 else wide.new_empty(count, width, dtype=like.dtype))
+    return Residual(wide=wide, ready=wide.new_empty(count, width, dtype=like.dtype), squares=wide.new_empty(count, parts))

@@ -12,7 +12,7 @@ from engine.config import RESERVED_CODEC_IDS
 from engine.frame_ops import Past, Residual
 from engine.frame_weights import FrameWeights, Matrix, StackWeights
 from engine.kernels import attention, embedding, sampling
-from engine.kernels.linear import Tile, fresh, linear
+from engine.kernels.linear import Stream, fresh, linear, programs
 from engine.kernels.tiles import tile_for
 from engine.kv import KVCache
 from engine.layers import Rotary
@@ -26,27 +26,18 @@ class FusedOps:
         self._scratch = attention.PastScratch(rows, weights.talker, device)
         self._overlap = overlap
 
-    def project(self, x: Residual, gain: Tensor, eps: float, matrix: Matrix) -> Tensor:
-        out = x.narrow.new_empty(x.narrow.shape[0], matrix.weight.shape[0])
-        linear(x.narrow, matrix, self._tile(x.narrow, matrix), out, gain=gain, eps=eps, overlap=self._overlap)
-        return out
+    def project(self, x: Residual, matrix: Matrix, eps: float) -> Tensor:
+        return self._read(x, matrix, eps, x.ready.new_empty(x.ready.shape[0], matrix.weight.shape[0]))
 
-    def logits(self, x: Residual, gain: Tensor, eps: float, matrix: Matrix) -> Tensor:
-        out = x.wide.new_empty(x.wide.shape[0], matrix.weight.shape[0])
-        linear(x.narrow, matrix, self._tile(x.narrow, matrix), out, gain=gain, eps=eps, overlap=self._overlap)
-        return out
+    def logits(self, x: Residual, matrix: Matrix, eps: float) -> Tensor:
+        return self._read(x, matrix, eps, x.wide.new_empty(x.wide.shape[0], matrix.weight.shape[0]))
 
-    def gated(self, x: Residual, gain: Tensor, eps: float, matrix: Matrix) -> Tensor:
-        out = x.narrow.new_empty(x.narrow.shape[0], matrix.weight.shape[0] // 2)
-        tile = self._tile(x.narrow, matrix, gated=True)
-        linear(x.narrow, matrix, tile, out, gain=gain, eps=eps, gated=True, overlap=self._overlap)
-        return out
+    def gated(self, x: Residual, matrix: Matrix, eps: float) -> Tensor:
+        out = x.ready.new_empty(x.ready.shape[0], matrix.weight.shape[0] // 2)
+        return self._read(x, matrix, eps, out, gated=True)
 
-    def extend(self, x: Residual, y: Tensor, matrix: Matrix) -> Residual:
-        out = fresh(*x.wide.shape, like=x.narrow)
-        narrow = None if out.narrow is out.wide else out.narrow
-        linear(y, matrix, self._tile(y, matrix), out.wide, old=x.wide, narrow=narrow, overlap=self._overlap)
-        return out
+    def extend(self, x: Residual, y: Tensor, matrix: Matrix, *, gain: Tensor, eps: float) -> Residual:
+        return self._write(y, matrix, gain, old=x.wide)
 
     def attend_frame(
         self, qkv: Tensor, stack: StackWeights, layer: int, cache: KVCache, rotary: Rotary, *, start: int, width: int
@@ -70,28 +61,35 @@ class FusedOps:
         return out
 
     def first_inputs(self, weights: FrameWeights, hidden: Tensor, code0: Tensor) -> Residual:
-        count, table = hidden.shape[0], weights.tables[0]
-        out = fresh(2 * count, table.shape[1], like=hidden)
-        top = Residual(wide=out.wide[:count], narrow=out.narrow[:count] if out.narrow is not out.wide else out.wide[:count])
-        if weights.projection is None:
-            out.wide[:count] = hidden
-            out.narrow[:count] = hidden
-        else:
-            narrow = None if out.narrow is out.wide else top.narrow
-            tile = self._tile(hidden, weights.projection)
-            linear(hidden, weights.projection, tile, top.wide, narrow=narrow, overlap=self._overlap)
-        embedding.look_up(code0, table, out.last(count), overlap=self._overlap)
+        count, table, gain = hidden.shape[0], weights.tables[0], weights.predictor.first_gain
+        entered = hidden
+        if weights.projection is not None:
+            entered = hidden.new_empty(count, table.shape[1])
+            tile = tile_for(count, weights.projection, gated=False)
+            linear(hidden, weights.projection, tile, entered, overlap=self._overlap)
+        out = fresh(2 * count, table.shape[1], 1, like=hidden)
+        assert out.squares is not None
+        top = Residual(wide=out.wide[:count], ready=out.ready[:count], squares=out.squares[:count])
+        embedding.as_stream(entered, None, gain, top, overlap=self._overlap)
+        embedding.as_stream(table, code0, gain, out.last(count), overlap=self._overlap)
         return out
 
-    def choose(self, logits: Tensor, rows: Rows, codes: Tensor, codebook: int, table: Tensor | None) -> Residual | None:
-        out = None if table is None else fresh(logits.shape[0], table.shape[1], like=table)
-        sampling.choose(logits, rows, codes, codebook, table, out, overlap=self._overlap)
+    def choose(
+        self, logits: Tensor, rows: Rows, codes: Tensor, codebook: int, weights: FrameWeights
+    ) -> Residual | None:
+        following = out = None
+        if codebook < len(weights.tables):
+            table = weights.tables[codebook]
+            out = fresh(logits.shape[0], table.shape[1], 1, like=table)
+            following = sampling.Following(table=table, gain=weights.predictor.first_gain, out=out)
+        sampling.choose(logits, rows, codes, codebook, following, overlap=self._overlap)
         return out
 
     def frame_input(self, weights: FrameWeights, rows: Rows, codes: Tensor, pad_row: Tensor) -> Residual:
-        out = fresh(codes.shape[0], pad_row.shape[1], like=pad_row)
+        count, width = codes.shape[0], pad_row.shape[1]
+        out = fresh(count, width, -(-width // embedding.FRAME_BLOCK), like=pad_row)
         embedding.frame_input(
-            codes, weights.codec_embedding, weights.rest, pad_row, rows, out, overlap=self._overlap
+            codes, weights.codec_embedding, weights.rest, pad_row, rows, weights.talker.first_gain, out, overlap=self._overlap
         )
         return out
 
@@ -100,9 +98,21 @@ class FusedOps:
         out = torch.empty(count, dtype=torch.int64, device=logits.device)
         sampling.commit(
             logits, rows, rows.index[:count],
-            reserved=logits.shape[1] - RESERVED_CODEC_IDS, eos=eos, step=(x.narrow, stack), out=out, overlap=self._overlap,
+            reserved=logits.shape[1] - RESERVED_CODEC_IDS, eos=eos, step=(x.wide, stack), out=out, overlap=self._overlap,
         )  # fmt: skip
         return out
 
-    def _tile(self, x: Tensor, matrix: Matrix, *, gated: bool = False) -> Tile:
-        return tile_for(x.shape[0], matrix, gated=gated)
+    def _read(self, x: Residual, matrix: Matrix, eps: float, out: Tensor, *, gated: bool = False) -> Tensor:
+        """A product of the normed stream."""
+        tile = tile_for(x.ready.shape[0], matrix, gated=gated)
+        linear(x.ready, matrix, tile, out, squares=x.squares, eps=eps, gated=gated, overlap=self._overlap)
+        return out
+
+    def _write(self, y: Tensor, matrix: Matrix, gain: Tensor, old: Tensor) -> Residual:
+        """A product that becomes the stream."""
+        tile = tile_for(y.shape[0], matrix, gated=False)
+        out = fresh(*old.shape, programs(old.shape[1], tile), like=y)
+        assert out.squares is not None
+        stream = Stream(gain=gain, ready=out.ready, squares=out.squares)
+        linear(y, matrix, tile, out.wide, old=old, stream=stream, overlap=self._overlap)
+        return out

@@ -7,6 +7,8 @@ With top-p, ids of exactly equal probability at the border stay or go together. 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import triton
 import triton.language as tl
@@ -19,6 +21,15 @@ from engine.rows import Rows
 
 MIN_TOKENS = 2
 BISECTIONS = 200  # more than a float's range can need
+
+
+@dataclass(frozen=True, kw_only=True)
+class Following:
+    """The next input: rows of `table` [V, C] by the drawn code, as a stream (squares in one part) ready for `gain`."""
+
+    table: Tensor
+    gain: Tensor
+    out: Residual
 
 
 @triton.jit
@@ -90,11 +101,11 @@ def _draw(values, uniform, settings_ptr, stride, row, V: tl.constexpr, BISECTION
     return chosen
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["stride", "codebook", "numbers", "frames"])
 def _choose(
     logits_ptr, settings_ptr, stride, uniform_ptr, frame_ptr, code0_ptr, frame_codes_ptr, codes_ptr, table_ptr,
-    wide_ptr, narrow_ptr, codebook, V, C, numbers, frames,
-    GROUPS: tl.constexpr, BV: tl.constexpr, BC: tl.constexpr, LAST: tl.constexpr, BOTH: tl.constexpr,
+    gain_ptr, wide_ptr, ready_ptr, squares_ptr, codebook, V, C, numbers, frames,
+    GROUPS: tl.constexpr, BV: tl.constexpr, BC: tl.constexpr, LAST: tl.constexpr,
     BISECTIONS: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     begin(OVERLAP)
@@ -114,13 +125,14 @@ def _choose(
         tl.store(kept, code0)
     else:
         at = tl.arange(0, BC)
-        vector = tl.load(table_ptr + code.to(tl.int64) * C + at, mask=at < C, other=0.0)
-        tl.store(wide_ptr + row * C + at, vector.to(tl.float32), mask=at < C)
-        if BOTH:
-            tl.store(narrow_ptr + row * C + at, vector, mask=at < C)
+        vector = tl.load(table_ptr + code.to(tl.int64) * C + at, mask=at < C, other=0.0).to(tl.float32)
+        gain = tl.load(gain_ptr + at, mask=at < C, other=0.0).to(tl.float32)
+        tl.store(wide_ptr + row * C + at, vector, mask=at < C)
+        tl.store(ready_ptr + row * C + at, (vector * gain).to(ready_ptr.dtype.element_ty), mask=at < C)
+        tl.store(squares_ptr + row, tl.sum(vector * vector, 0))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["stride", "numbers"])
 def _commit(
     logits_ptr, settings_ptr, stride, uniform_ptr, row_ptr, frame_ptr, position_ptr, code0_ptr, seen_ptr, penalty_ptr,
     advance_ptr, x_ptr, gain_ptr, hidden_ptr, out_ptr, V, C, numbers, reserved, eos, eps,
@@ -161,20 +173,22 @@ def _commit(
 
 
 def choose(
-    logits: Tensor, rows: Rows, frame_codes: Tensor, codebook: int, table: Tensor | None, out: Residual | None, *, overlap: bool = False
+    logits: Tensor, rows: Rows, frame_codes: Tensor, codebook: int, following: Following | None, *, overlap: bool = False
 ) -> None:
-    """Draw `codebook` for every row of logits [B, V]; write it to the frame in work and to the codes, and its table row to `out`."""
-    assert (table is None) == (out is None)
+    """Draw `codebook` for every row of logits [B, V] into the frame in work and the codes; None: it is the frame's last."""
+    last = following is None
+    table = gain = out = None
+    if following is not None:
+        table, gain, out = following.table, following.gain, following.out
     width = 1 if table is None else table.shape[1]
-    both = out is not None and out.narrow is not out.wide
     settings = rows.predictor_sampling.numbers
     extra: dict[str, object] = {"launch_pdl": True} if overlap else {}
     _choose[(logits.shape[0],)](
-        logits, settings, settings.stride(0), rows.uniform, rows.frame, rows.code0, frame_codes, rows.codes, table,
-        None if out is None else out.wide, None if out is None else out.narrow,
+        logits, settings, settings.stride(0), rows.uniform, rows.frame, rows.code0, frame_codes, rows.codes, table, gain,
+        None if out is None else out.wide, None if out is None else out.ready, None if out is None else out.squares,
         codebook, logits.shape[1], width, rows.uniform.shape[1], rows.codes.shape[1],
         GROUPS=rows.groups, BV=triton.next_power_of_2(logits.shape[1]), BC=triton.next_power_of_2(width),
-        LAST=table is None, BOTH=both, BISECTIONS=BISECTIONS, OVERLAP=overlap, num_warps=4, **extra,
+        LAST=last, BISECTIONS=BISECTIONS, OVERLAP=overlap, num_warps=4, **extra,
     )  # fmt: skip
 
 

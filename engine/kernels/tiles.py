@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from engine.frame_weights import Matrix
-from engine.kernels.linear import Tile
+from engine.kernels.linear import LANES, Tile, is_few
 
-MULTIPROCESSORS = 132
+WIDE, MEDIUM = 4096, 2048  # output columns
 
 
 def tile_for(count: int, matrix: Matrix, *, gated: bool) -> Tile:
-    """A tile for `count` rows through the matrix. Columns a program: the most that still gives every multiprocessor a program."""
+    """A tile for `count` rows through the matrix: few columns a program where there are few, so that every multiprocessor has one."""
     columns, inner = matrix.weight.shape
     outputs = columns // 2 if gated else columns
-    share = 32 if count > 32 else 16
-    while share > 8 and outputs // share < MULTIPROCESSORS - 4:
-        share //= 2
-    depth = min(256 if matrix.scale is None else 512, inner)
-    while depth & (depth - 1):
-        depth &= depth - 1
-    return Tile(columns=share, depth=max(depth, 16), warps=4, stages=4, ahead=0 if inner < 1024 else 1024)
+    if is_few(count, matrix):
+        return Tile(columns=8, depth=_dividing(inner // (LANES * 16), 4), warps=4 if outputs > MEDIUM else 8)
+    if gated:
+        return _fit(inner, columns=32, depth=128, stages=4)
+    if count > 16:
+        return _fit(inner, columns=64 if outputs >= WIDE else 32 if outputs >= MEDIUM else 16, depth=256)
+    if outputs >= WIDE:
+        return _fit(inner, columns=16, depth=256, warps=2)
+    return _fit(inner, columns=16 if outputs >= MEDIUM else 8, depth=512)
+
+
+def _fit(inner: int, *, columns: int, depth: int, warps: int = 4, stages: int = 3) -> Tile:
+    """The tile, with a step no deeper than the inner dimension."""
+    while depth > max(inner, 16):
+        depth //= 2
+    return Tile(columns=columns, depth=depth, warps=warps, stages=stages)
+
+
+def _dividing(total: int, most: int) -> int:
+    """The largest power of two up to `most` that divides `total`."""
+    while total % most:
+        most //= 2
+    return most

@@ -41,5 +41,5 @@ def test_precision_follows_the_device_only_where_left_open() -> None:
     assert resolve_precision(Precision.AUTO, GPU) is Precision.BF16
     assert resolve_precision(Precision.AUTO, CPU) is Precision.FP32
     assert resolve_precision(Precision.BF16, CPU) is Precision.BF16
-    assert weight_dtype(Precision.BF16) is torch.bfloat16
-    assert weight_dtype(Precision.FP32) is torch.float32
+    assert weight_dtype(Precision.BF16, torch.device("cpu")) is torch.bfloat16
+    assert weight_dtype(Precision.FP32, torch.device("cpu")) is torch.float32

@@ -125,16 +125,16 @@ def test_standard_input_that_is_no_text_is_a_usage_error(
 def test_a_fault_of_the_engine_leaves_no_file_and_exit_code_one(
     quick_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    original, calls = Runner.step, 0
+    original, calls = Runner.begin_step, 0
 
-    def fails_late(runner: Runner, advance: list[bool]) -> list[int]:
+    def fails_late(runner: Runner, advance: list[bool]) -> None:
         nonlocal calls
         calls += 1
         if calls == 8:  # after the warm-up's six
             raise RuntimeError("device fault")
-        return original(runner, advance)
+        original(runner, advance)
 
-    monkeypatch.setattr(Runner, "step", fails_late)
+    monkeypatch.setattr(Runner, "begin_step", fails_late)
     output = tmp_path / "said.wav"
     assert say(quick_directory, output, "--text", "Hello.", "--seed", "7") == 1
     assert "no audio" in capsys.readouterr().err

@@ -126,7 +126,7 @@ class Gate:
 @pytest.fixture
 def steps(engine: Synthesizer, monkeypatch: pytest.MonkeyPatch) -> Gate:
     """A gate before the frame step, put up after the warm-up."""
-    return Gate(monkeypatch, "step")
+    return Gate(monkeypatch, "begin_step")
 
 
 # What is delivered.
@@ -427,7 +427,7 @@ def test_a_prefill_that_fails_fails_alone(engine: Synthesizer, monkeypatch: pyte
     assert engine.state is EngineState.READY
 
 
-@pytest.mark.parametrize("method", ["step", "decode"])
+@pytest.mark.parametrize("method", ["begin_step", "decode"])
 def test_a_turn_that_fails_fails_its_requests_and_the_engine_proves_itself(
     engine: Synthesizer, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:

@@ -33,7 +33,7 @@ def bench(model: LoadedModel) -> Bench:
 def large_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few programs: the interpreter runs them one by one."""
     monkeypatch.setattr(
-        "engine.kernels.ops.tile_for", lambda count, matrix, *, gated: Tile(columns=128, depth=64, stages=2, ahead=0)
+        "engine.kernels.ops.tile_for", lambda count, matrix, *, gated: Tile(columns=128, depth=64, stages=2)
     )
 
 

@@ -1,4 +1,4 @@
-"""The skinny product against plain torch, with every prologue and epilogue, on fresh inputs with poisoned outputs."""
+"""The skinny products against plain torch, with every epilogue, on fresh inputs with poisoned outputs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import torch
 
 from engine.frame_ops import Residual
 from engine.frame_weights import Matrix
-from engine.kernels.linear import Tile, linear
+from engine.kernels.linear import FEW, Stream, Tile, is_few, linear, programs
 from engine.plain_ops import PlainOps, apply, residual
 
-TILE = Tile(columns=8, depth=32, stages=2, ahead=0)
+EPS = 1e-6
 PLAIN = PlainOps()
+INNER = 96
+FEW_TILE, MANY_TILE = Tile(columns=8, depth=1), Tile(columns=8, depth=32, stages=2)
 
 
-def fresh_inputs(rows: int, inner: int, columns: int, seed: int) -> tuple[torch.Tensor, Matrix, torch.Tensor]:
+def fresh_inputs(rows: int, columns: int, seed: int, inner: int = INNER) -> tuple[torch.Tensor, Matrix, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(rows, inner, generator=generator)
     weight = torch.randn(columns, inner, generator=generator) / inner**0.5
@@ -25,53 +27,65 @@ def poisoned(*shape: int) -> torch.Tensor:
     return torch.full(shape, float("nan"))
 
 
-@pytest.mark.parametrize(("rows", "inner", "columns"), [(1, 64, 24), (5, 96, 20), (18, 80, 40)])
-def test_norm_prologue(rows: int, inner: int, columns: int) -> None:
-    x, matrix, gain = fresh_inputs(rows, inner, columns, seed=rows)
-    out = poisoned(rows, columns)
-    linear(x, matrix, TILE, out, gain=gain, eps=1e-6)
-    torch.testing.assert_close(out, PLAIN.project(residual(x, x.dtype), gain, 1e-6, matrix), rtol=1e-5, atol=1e-5)
+def tile(rows: int, matrix: Matrix) -> Tile:
+    return FEW_TILE if is_few(rows, matrix) else MANY_TILE
 
 
-@pytest.mark.parametrize("rows", [1, 7, 33])
-def test_gated(rows: int) -> None:
-    x, matrix, gain = fresh_inputs(rows, 64, 48, seed=rows)
-    out = poisoned(rows, 24)
-    linear(x, matrix, TILE, out, gain=gain, eps=1e-6, gated=True)
-    torch.testing.assert_close(out, PLAIN.gated(residual(x, x.dtype), gain, 1e-6, matrix), rtol=1e-5, atol=1e-5)
+def gained(x: torch.Tensor, gain: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """A stream as kernels hand it on: times the gain, and its squares in two parts."""
+    return x * gain, torch.stack([part.square().sum(1) for part in x.chunk(2, dim=1)], dim=1)
 
 
-def test_residual_and_narrow_copy() -> None:
-    y, matrix, _ = fresh_inputs(4, 64, 40, seed=1)
-    old = torch.randn(4, 40)
-    wide, narrow = poisoned(4, 40), poisoned(4, 40).half()
-    linear(y, matrix, TILE, wide, old=old, narrow=narrow)
-    expected = PLAIN.extend(Residual(wide=old, narrow=old), y, matrix).wide
-    torch.testing.assert_close(wide, expected, rtol=1e-5, atol=1e-5)
-    assert torch.equal(narrow, wide.half())
-
-
+@pytest.mark.parametrize("rows", [1, 3, 18])
 @pytest.mark.parametrize("gated", [False, True])
-def test_int8_weight_is_dequantised_by_its_channel(gated: bool) -> None:
-    x, _, gain = fresh_inputs(3, 64, 32, seed=2)
-    matrix = Matrix(weight=torch.randint(-127, 128, (32, 64), dtype=torch.int8), scale=torch.rand(32) / 100)
-    out = poisoned(3, 16 if gated else 32)
-    linear(x, matrix, TILE, out, gain=gain, eps=1e-6, gated=gated)
+def test_product_of_the_normed_stream(rows: int, gated: bool) -> None:
+    x, matrix, gain = fresh_inputs(rows, 24, seed=rows)
+    out = poisoned(rows, 12 if gated else 24)
+    ready, squares = gained(x, gain)
+    linear(ready, matrix, tile(rows, matrix), out, squares=squares, eps=EPS, gated=gated)
     twin = PLAIN.gated if gated else PLAIN.project
-    torch.testing.assert_close(out, twin(residual(x, x.dtype), gain, 1e-6, matrix), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(out, twin(residual(x, gain, EPS), matrix, EPS), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [2, 17])
+def test_residual_stream(rows: int) -> None:
+    y, matrix, _ = fresh_inputs(rows, 40, seed=1)
+    old, gain = torch.randn(rows, 40), torch.rand(40) + 0.5
+    wide, ready = poisoned(rows, 40), poisoned(rows, 40)
+    squares = poisoned(rows, programs(40, tile(rows, matrix)))
+    linear(y, matrix, tile(rows, matrix), wide, old=old, stream=Stream(gain=gain, ready=ready, squares=squares))
+    expected = PLAIN.extend(Residual(wide=old, ready=old), y, matrix, gain=gain, eps=EPS)
+    torch.testing.assert_close(wide, expected.wide, rtol=1e-5, atol=1e-5)
+    normed = ready * torch.rsqrt(squares.sum(1) / 40 + EPS)[:, None]
+    torch.testing.assert_close(normed, expected.ready, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, FEW, 20])
+@pytest.mark.parametrize("gated", [False, True])
+def test_int8_weight_is_dequantised_by_its_channel(rows: int, gated: bool) -> None:
+    x, _, gain = fresh_inputs(rows, 32, seed=2, inner=1024)
+    matrix = Matrix(weight=torch.randint(-127, 128, (32, 1024), dtype=torch.int8), scale=torch.rand(32) / 100)
+    out = poisoned(rows, 16 if gated else 32)
+    ready, squares = gained(x, gain)
+    linear(ready, matrix, tile(rows, matrix), out, squares=squares, eps=EPS, gated=gated)
+    twin = PLAIN.gated if gated else PLAIN.project
+    torch.testing.assert_close(out, twin(residual(x, gain, EPS), matrix, EPS), rtol=1e-4, atol=1e-4)
 
 
 def test_bias() -> None:
-    x, matrix, _ = fresh_inputs(2, 64, 16, seed=3)
+    x, matrix, _ = fresh_inputs(2, 16, seed=3)
     biased = Matrix(weight=matrix.weight, bias=torch.randn(16))
     out = poisoned(2, 16)
-    linear(x, biased, TILE, out)
+    linear(x, biased, MANY_TILE, out)
     torch.testing.assert_close(out, apply(biased, x), rtol=1e-5, atol=1e-5)
 
 
-def test_a_row_does_not_depend_on_the_rows_beside_it() -> None:
-    x, matrix, gain = fresh_inputs(16, 64, 24, seed=4)
-    alone, together = poisoned(1, 24), poisoned(16, 24)
-    linear(x[5:6].contiguous(), matrix, TILE, alone, gain=gain, eps=1e-6)
-    linear(x, matrix, TILE, together, gain=gain, eps=1e-6)
-    torch.testing.assert_close(alone[0], together[5], rtol=1e-6, atol=1e-6)
+@pytest.mark.parametrize("rows", [8, 16])
+def test_a_row_does_not_depend_on_the_rows_beside_it(rows: int) -> None:
+    x, matrix, _ = fresh_inputs(rows, 24, seed=4)
+    others, together = poisoned(rows, 24), poisoned(rows, 24)
+    linear(x, matrix, tile(rows, matrix), together)
+    changed = torch.randn_like(x)
+    changed[5] = x[5]
+    linear(changed, matrix, tile(rows, matrix), others)
+    assert torch.equal(others[5], together[5])
