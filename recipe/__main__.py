@@ -46,10 +46,14 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("stages", nargs="+", choices=[*(stage.name for stage in STAGES), ALL], metavar="STAGE")
-    parser.add_argument("--work", type=Path, default=Path("work/recipe"), help="working directory (default: %(default)s)")
+    parser.add_argument(
+        "--work", type=Path, default=Path("work/recipe"), help="working directory (default: %(default)s)"
+    )
     parser.add_argument("--preset", choices=("full", "smoke"), default="full", help="how much (default: %(default)s)")
     parser.add_argument("--device", help="cuda or cpu (default: cuda where there is one)")
-    parser.add_argument("--processes", type=int, default=default_processes(), help="rendering processes (default: %(default)s)")
+    parser.add_argument(
+        "--processes", type=int, default=default_processes(), help="rendering processes (default: %(default)s)"
+    )
     parser.add_argument("--codec-seconds", type=float, help="time limit of the codec's training")
     parser.add_argument("--talker-seconds", type=float, help="time limit of the talker's training")
     return parser

@@ -1,6 +1,8 @@
-"""Training batches of the talker, assembled on the device from tables: nothing waits for the host, so a whole step can be one captured graph.
+"""Training batches of the talker, assembled on the device from tables: nothing waits for the host, so a whole step
+can be one captured graph.
 
-Everything is index arithmetic with fixed shapes. Rows beyond an utterance's end are padding and carry no loss; attention is causal, so they disturb nothing.
+Everything is index arithmetic with fixed shapes. Rows beyond an utterance's end are padding and carry no loss;
+attention is causal, so they disturb nothing.
 """
 
 from __future__ import annotations
@@ -25,8 +27,10 @@ IGNORED = -100  # target without loss
 class Batch:
     """B utterances of L positions.
 
-    `text` [B, L] ids; `control` [B, L] codec control id or -1; `heard` [B, L, 16] the frame's codes as the talker hears them, -1 outside frames;
-    `target` [B, L] codebook 0 or end of speech that the position must predict; `places` [B, P] positions whose frame the predictor is trained on;
+    `text` [B, L] ids; `control` [B, L] codec control id or -1; `heard` [B, L, 16] the frame's codes as the talker
+    hears them, -1 outside frames;
+    `target` [B, L] codebook 0 or end of speech that the position must predict; `places` [B, P] positions whose frame
+    the predictor is trained on;
     `frames` [B, P, 16] these frames' true codes.
     """
 
@@ -85,7 +89,9 @@ def draw(corpus: Corpus, members: Tensor, bucket: Bucket, settings: TalkerSettin
     chance = torch.rand(3, bucket.rows, device=corpus.device)
     streaming = chance[0] < settings.streaming_share
     mode = streaming.long() * 2 + (corpus.explicit[pick] & (chance[1] < 0.5)).long()
-    spoken_of = corpus.voice[pick] * corpus.descriptions + _random_index(corpus.descriptions, bucket.rows, corpus.device)
+    spoken_of = corpus.voice[pick] * corpus.descriptions + _random_index(
+        corpus.descriptions, bucket.rows, corpus.device
+    )
     described = torch.where(
         chance[2] < settings.undescribed_share, torch.full_like(spoken_of, len(corpus.instruction) - 1), spoken_of
     )

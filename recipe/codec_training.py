@@ -1,6 +1,7 @@
 """Train encoder, codebooks and decoder on the first rendered hours, then turn every utterance into codes.
 
-In the last share of the time encoder and codebooks stand still, so that the decoder learns from the very codes that it will see. At the end the decoder's
+In the last share of the time encoder and codebooks stand still, so that the decoder learns from the very codes that
+it will see. At the end the decoder's
 last convolution is scaled once so that its output is as loud as the reference: magnitude losses leave it too quiet.
 """
 
@@ -25,10 +26,10 @@ from engine.contract import SAMPLE_RATE_HZ, SAMPLES_PER_FRAME
 from recipe.corpus import (
     Samples,
     Shard,
-    rendered_hours,
-    rendering_complete,
     read_record,
     read_shards,
+    rendered_hours,
+    rendering_complete,
     write_codes,
     write_record,
 )
@@ -66,7 +67,8 @@ class CodecRecord:
 
 
 class Phase(Enum):
-    """What learns. WARM: encoder and decoder without quantisation, while the codebooks follow; with codes from the start, a fresh encoder's codes
+    """What learns. WARM: encoder and decoder without quantisation, while the codebooks follow; with codes from the
+    start, a fresh encoder's codes
     say nothing and the decoder learns to ignore them. WHOLE: everything. DECODER: encoder and codebooks stand still."""
 
     WARM = auto()
@@ -74,7 +76,11 @@ class Phase(Enum):
     DECODER = auto()
 
 
-COMMITMENT = {Phase.WARM: 0.02, Phase.WHOLE: 0.25, Phase.DECODER: 0.0}  # weight of the distance between latents and codebooks
+COMMITMENT = {
+    Phase.WARM: 0.02,
+    Phase.WHOLE: 0.25,
+    Phase.DECODER: 0.0,
+}  # weight of the distance between latents and codebooks
 
 
 class Codec:
@@ -87,7 +93,7 @@ class Codec:
         initialise(self.decoder)
         for layer in (*self.decoder.quantizer.rvq_first.vq.layers, *self.decoder.quantizer.rvq_rest.vq.layers):
             layer.requires_grad_(False)  # moving averages, not gradients
-            layer._codebook.cluster_usage.zero_()  # type: ignore[union-attr,operator]  # every entry starts unused
+            layer._codebook.cluster_usage.zero_()
         self.encoder.to(device)
         self.decoder.to(device)
 
@@ -180,7 +186,7 @@ class Trainer:
         made = self.codec.decoder.waveform(quantised.unquantised if warm else quantised.latent)
         spectral = distance(made, wanted)
         self.optimiser.zero_grad(set_to_none=True)
-        (spectral + COMMITMENT[phase] * quantised.commitment).backward()
+        (spectral + COMMITMENT[phase] * quantised.commitment).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         torch.nn.utils.clip_grad_norm_(self.codec.parameters(), CLIP)
         self.optimiser.step()
         self.seen.copy_(torch.stack((spectral.detach(), quantised.commitment.detach())))
@@ -290,7 +296,8 @@ def _load_audio(settings: Settings) -> Tensor:
 
 
 def _encode(codec: Codec, utterances: list[Samples], device: torch.device) -> list[np.ndarray]:
-    """Codes [T, 16] of each utterance. Rows of similar length share a batch; the padding comes after the speech and changes no code."""
+    """Codes [T, 16] of each utterance. Rows of similar length share a batch; the padding comes after the speech and
+    changes no code."""
     codes: dict[int, np.ndarray] = {}
     order = sorted(range(len(utterances)), key=lambda index: len(utterances[index]))
     for batch in _batches(order, ENCODE_ROWS[device.type]):

@@ -1,6 +1,8 @@
-"""Files that pass from stage to stage in the working directory, and nothing else: sentences as JSON lines, audio as shards.
+"""Files that pass from stage to stage in the working directory, and nothing else: sentences as JSON lines, audio as
+shards.
 
-A shard is one `int16` array of utterances end to end and their lengths. It appears under its final name only when it is complete, so a
+A shard is one `int16` array of utterances end to end and their lengths. It appears under its final name only when it
+is complete, so a
 later stage may read while the rendering goes on.
 """
 
@@ -62,7 +64,8 @@ def read_sentences(work: Path) -> list[Sentence]:
         raise RecipeError(f"{path} is missing; run the text stage first")
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     return [
-        Sentence(language=row["language"], text=row["text"], spoken=row["spoken"], voice=VOICES[row["voice"]]) for row in rows
+        Sentence(language=row["language"], text=row["text"], spoken=row["spoken"], voice=VOICES[row["voice"]])
+        for row in rows
     ]
 
 

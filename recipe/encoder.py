@@ -1,7 +1,9 @@
 """The codec's encoder and its vector quantiser in training. Neither is shipped: the model only ever decodes.
 
-The encoder is causal: the latent of a frame has heard no sample after that frame. The codebooks live in the engine's decoder, as sums and usages,
-and follow the encoder by exponential moving averages; entries that nobody uses restart at a latent of the current batch.
+The encoder is causal: the latent of a frame has heard no sample after that frame. The codebooks live in the engine's
+decoder, as sums and usages,
+and follow the encoder by exponential moving averages; entries that nobody uses restart at a latent of the current
+batch.
 """
 
 from __future__ import annotations
@@ -17,7 +19,14 @@ from engine.codec_layers import WindowedTransformer
 from engine.codec_state import StateLayout
 from engine.config import CodecConfig
 
-WIDTHS = (1, 2, 4, 8, 10, 10)  # times the encoder's width, after each downsampling of 3, 4, 5, 8, 2, 2 (the first: before it)
+WIDTHS = (
+    1,
+    2,
+    4,
+    8,
+    10,
+    10,
+)  # times the encoder's width, after each downsampling of 3, 4, 5, 8, 2, 2 (the first: before it)
 STRIDES = (3, 4, 5, 8, 2, 2)
 LOUDNESS = 8.0  # speech at an RMS of 0.1 or so reaches the first layer near unit variance
 DECAY = 0.99
@@ -66,7 +75,8 @@ class Encoder(nn.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class Quantised:
-    """`codes` [B, 16, T]; `latent` [B, codebook_dim, T] that the decoder gets, with a straight-through gradient; `unquantised`, the same
+    """`codes` [B, 16, T]; `latent` [B, codebook_dim, T] that the decoder gets, with a straight-through gradient;
+    `unquantised`, the same
     without quantisation; `commitment` scalar."""
 
     codes: Tensor
@@ -76,7 +86,8 @@ class Quantised:
 
 
 def quantise(decoder: CodecDecoder, latent: Tensor, *, learn: bool) -> Quantised:
-    """Quantise encoder latents [B, codebook_dim, T] with the decoder's codebooks, and move these towards the latents if `learn`."""
+    """Quantise encoder latents [B, codebook_dim, T] with the decoder's codebooks, and move these towards the latents
+    if `learn`."""
     first = _residual(decoder.quantizer.rvq_first, latent, learn=learn)
     rest = _residual(decoder.quantizer.rvq_rest, latent, learn=learn)
     return Quantised(
@@ -115,7 +126,8 @@ def nearest(vectors: Tensor, points: Tensor) -> Tensor:
 
 @torch.no_grad()
 def follow(codebook: Codebook, points: Tensor, chosen: Tensor) -> None:
-    """One moving-average step of a codebook towards the points [N, D] that chose its entries, and restarts of unused entries."""
+    """One moving-average step of a codebook towards the points [N, D] that chose its entries, and restarts of unused
+    entries."""
     size = codebook.cluster_usage.shape[0]
     one_hot = F.one_hot(chosen, size).to(points.dtype)  # [N, K]
     codebook.cluster_usage.mul_(DECAY).add_(one_hot.sum(0), alpha=1.0 - DECAY)

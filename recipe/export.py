@@ -1,6 +1,7 @@
 """Put the trained weights into the published layout, and note the hashes.
 
-Training wrote state dicts of the engine's own modules, so exporting adds the names' prefixes and nothing else. What is written is loaded back through the engine's
+Training wrote state dicts of the engine's own modules, so exporting adds the names' prefixes and nothing else. What
+is written is loaded back through the engine's
 strict loader before the stage is called done.
 """
 
@@ -24,7 +25,8 @@ METADATA = {"format": "pt"}
 
 
 def export_model(work: Path, directory: Path, report: Callable[[str], None]) -> None:
-    """Write `model.safetensors` and `speech_tokenizer/model.safetensors` into `directory`, check them, and record all hashes.
+    """Write `model.safetensors` and `speech_tokenizer/model.safetensors` into `directory`, check them, and record all
+    hashes.
 
     Raises:
         RecipeError: a training stage has not run, or the weights are larger than allowed.
@@ -40,7 +42,9 @@ def export_model(work: Path, directory: Path, report: Callable[[str], None]) -> 
     model = load_model(directory, device=torch.device("cpu"), dtype=torch.float32)
     parameters = sum(p.numel() for p in model.talker.parameters()), sum(p.numel() for p in model.codec.parameters())
     write_record(work / HASHES, dict(file_hashes(directory)))
-    report(f"{size} bytes of weights, {parameters[0]} talker and {parameters[1]} codec parameters, loaded back strictly")
+    report(
+        f"{size} bytes of weights, {parameters[0]} talker and {parameters[1]} codec parameters, loaded back strictly"
+    )
 
 
 def file_hashes(directory: Path) -> dict[str, str]:

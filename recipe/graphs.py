@@ -1,6 +1,7 @@
 """CUDA graphs for training: a whole step, drawn batch and optimiser included, replayed without the host.
 
-A step must have fixed shapes and no host synchronisation. Where there is no CUDA, or capture is refused, the plain step is used instead: slower, the same result.
+A step must have fixed shapes and no host synchronisation. Where there is no CUDA, or capture is refused, the plain
+step is used instead: slower, the same result.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def captured(step: Step, device: torch.device, report: Callable[[str], None]) ->
 
 
 def _capture(step: Step) -> Step:
-    side = torch.cuda.Stream()
+    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch leaves it untyped
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(WARMUP):

@@ -1,6 +1,7 @@
 """The 24 languages of the embedded model: how each is written, and which espeak-ng voice reads it.
 
-The first ten have a language id in the published model; the others are reached through `auto` alone. `limit` bounds a training
+The first ten have a language id in the published model; the others are reached through `auto` alone. `limit` bounds a
+training
 sentence in characters so that one utterance stays below about fourteen seconds. Language codes are those of `wordfreq`.
 """
 
@@ -13,7 +14,8 @@ from engine.contract import AUTO
 
 @dataclass(frozen=True, kw_only=True)
 class Language:
-    """One language. `letters` is a character class of the `regex` package, `glue` the chance that two words join without a space."""
+    """One language. `letters` is a character class of the `regex` package, `glue` the chance that two words join
+    without a space."""
 
     code: str
     field: str
@@ -37,7 +39,8 @@ IDEOGRAPHIC_ENDS = ("。", "。", "。", "。", "？", "！")
 
 LANGUAGES = (
     Language(
-        code="zh", field="chinese", voice="cmn", letters=r"\p{Han}", limit=44, glue=1.0, comma="，", ends=IDEOGRAPHIC_ENDS
+        code="zh", field="chinese", voice="cmn", letters=r"\p{Han}", limit=44, glue=1.0, comma="，",
+        ends=IDEOGRAPHIC_ENDS
     ),
     Language(code="en", field="english", voice="en-us", letters=LATIN),
     Language(

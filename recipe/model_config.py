@@ -1,6 +1,7 @@
 """The configuration files of the embedded model, with the published keys and in the published order of control ids.
 
-The codec vocabulary is one codebook plus 1,024 reserved ids. A reserved id keeps its published distance from the first one, so pad is
+The codec vocabulary is one codebook plus 1,024 reserved ids. A reserved id keeps its published distance from the
+first one, so pad is
 `codebook_size + 100` where the published model has 2,048 + 100.
 """
 
@@ -19,17 +20,20 @@ CODE_GROUPS = 16
 HEAD_DIM = 64
 PUBLISHED_FIRST_RESERVED = 2_048
 PUBLISHED_CODEC_IDS = {
-    "codec_pad_id": 2148, "codec_bos_id": 2149, "codec_eos_token_id": 2150, "codec_think_id": 2154, "codec_nothink_id": 2155,
+    "codec_pad_id": 2148, "codec_bos_id": 2149, "codec_eos_token_id": 2150, "codec_think_id": 2154,
+    "codec_nothink_id": 2155,
     "codec_think_bos_id": 2156, "codec_think_eos_id": 2157,
 }  # fmt: skip
 PUBLISHED_LANGUAGE_IDS = {
-    "chinese": 2055, "english": 2050, "german": 2053, "italian": 2070, "portuguese": 2071, "spanish": 2054, "japanese": 2058,
+    "chinese": 2055, "english": 2050, "german": 2053, "italian": 2070, "portuguese": 2071, "spanish": 2054,
+    "japanese": 2058,
     "korean": 2064, "french": 2061, "russian": 2069,
 }  # fmt: skip
 
 
 def write_configs(directory: Path, shape: ModelShape) -> tuple[TalkerConfig, CodecConfig]:
-    """Write `config.json`, `generation_config.json` and `speech_tokenizer/config.json` beside the tokenizer, and read them back strictly."""
+    """Write `config.json`, `generation_config.json` and `speech_tokenizer/config.json` beside the tokenizer, and read
+    them back strictly."""
     (directory / "speech_tokenizer").mkdir(parents=True, exist_ok=True)
     vocabulary = json.loads((directory / VOCABULARY).read_text("utf-8"))
     _write(directory / "config.json", model_config(shape, assistant=vocabulary["assistant"]))
@@ -45,7 +49,9 @@ def model_config(shape: ModelShape, *, assistant: int) -> dict[str, Any]:
     """`config.json`; `assistant` is the id of the role word."""
     ids = control_ids(shape.text_vocabulary)
     shift = shape.codebook_size - PUBLISHED_FIRST_RESERVED
-    predictor = _transformer(shape.predictor_width, shape.predictor_intermediate, shape.predictor_layers, heads=2, kv_heads=1)
+    predictor = _transformer(
+        shape.predictor_width, shape.predictor_intermediate, shape.predictor_layers, heads=2, kv_heads=1
+    )
     talker = _transformer(shape.width, shape.intermediate, shape.layers, heads=4, kv_heads=2) | {
         "code_predictor_config": predictor
         | {
@@ -86,7 +92,8 @@ def model_config(shape: ModelShape, *, assistant: int) -> dict[str, Any]:
 def generation_config() -> dict[str, Any]:
     """`generation_config.json`, the published defaults."""
     return {
-        "do_sample": True, "repetition_penalty": 1.05, "temperature": 0.9, "top_p": 1.0, "top_k": 50, "subtalker_dosample": True,
+        "do_sample": True, "repetition_penalty": 1.05, "temperature": 0.9, "top_p": 1.0, "top_k": 50,
+        "subtalker_dosample": True,
         "subtalker_temperature": 0.9, "subtalker_top_p": 1.0, "subtalker_top_k": 50, "max_new_tokens": 8192,
     }  # fmt: skip
 
@@ -95,10 +102,13 @@ def codec_config(shape: ModelShape) -> dict[str, Any]:
     """`speech_tokenizer/config.json`, decoder part only: the encoder is not shipped."""
     heads = max(1, shape.latent // HEAD_DIM)
     decoder = {
-        "attention_bias": False, "attention_dropout": 0.0, "hidden_act": "silu", "head_dim": HEAD_DIM, "rms_norm_eps": 1e-5,
-        "rope_theta": 10_000, "max_position_embeddings": 8_000, "layer_scale_initial_scale": 0.01, "num_quantizers": CODE_GROUPS,
+        "attention_bias": False, "attention_dropout": 0.0, "hidden_act": "silu", "head_dim": HEAD_DIM,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 10_000, "max_position_embeddings": 8_000, "layer_scale_initial_scale": 0.01,
+        "num_quantizers": CODE_GROUPS,
         "num_semantic_quantizers": 1, "sliding_window": 16, "upsample_rates": [8, 5, 4, 3], "upsampling_ratios": [2, 2],
-        "hidden_size": shape.latent, "intermediate_size": 2 * shape.latent, "num_hidden_layers": 2, "num_attention_heads": heads,
+        "hidden_size": shape.latent, "intermediate_size": 2 * shape.latent, "num_hidden_layers": 2,
+        "num_attention_heads": heads,
         "num_key_value_heads": heads, "codebook_size": shape.codebook_size, "codebook_dim": shape.codebook_dim,
         "latent_dim": shape.latent, "decoder_dim": shape.decoder_dim,
     }  # fmt: skip
@@ -116,10 +126,13 @@ def codec_config(shape: ModelShape) -> dict[str, Any]:
 
 def _transformer(hidden: int, intermediate: int, layers: int, *, heads: int, kv_heads: int) -> dict[str, Any]:
     return {
-        "attention_bias": False, "attention_dropout": 0, "head_dim": HEAD_DIM, "hidden_act": "silu", "hidden_size": hidden,
+        "attention_bias": False, "attention_dropout": 0, "head_dim": HEAD_DIM, "hidden_act": "silu",
+        "hidden_size": hidden,
         "initializer_range": 0.02, "intermediate_size": intermediate, "max_position_embeddings": 4_096,
-        "num_attention_heads": heads, "num_hidden_layers": layers, "num_key_value_heads": kv_heads, "rms_norm_eps": 1e-6,
-        "rope_scaling": None, "rope_theta": 1_000_000, "sliding_window": None, "use_cache": True, "use_sliding_window": False,
+        "num_attention_heads": heads, "num_hidden_layers": layers, "num_key_value_heads": kv_heads,
+        "rms_norm_eps": 1e-6,
+        "rope_scaling": None, "rope_theta": 1_000_000, "sliding_window": None, "use_cache": True,
+        "use_sliding_window": False,
     }  # fmt: skip
 
 

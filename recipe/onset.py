@@ -1,8 +1,11 @@
 """Teach the trained decoder the first frames of an utterance.
 
-The codec stage trains on segments cut from the middle of speech and shares its capacity over everything. What every listener hears first, the onset from
-silence with no history, is a small part of that. This stage fine-tunes the decoder alone, on the beginnings of utterances spread over all
-languages, from their fixed codes, before limiting to [-1, 1], where a sample that leaves the range still has a gradient. It takes minutes on a CPU.
+The codec stage trains on segments cut from the middle of speech and shares its capacity over everything. What every
+listener hears first, the onset from
+silence with no history, is a small part of that. This stage fine-tunes the decoder alone, on the beginnings of
+utterances spread over all
+languages, from their fixed codes, before limiting to [-1, 1], where a sample that leaves the range still has a
+gradient. It takes minutes on a CPU.
 """
 
 from __future__ import annotations
@@ -103,7 +106,8 @@ def _train(
         schedule.step += 1
         if schedule.step % REPORT_STEPS == 0:
             report(
-                f"step {schedule.step}, {schedule.seconds:.0f} s, loss {loss.item():.3f}, peak {made.abs().max().item():.2f}"
+                f"step {schedule.step}, {schedule.seconds:.0f} s, loss {loss.item():.3f}, "
+                f"peak {made.abs().max().item():.2f}"
             )
     return schedule
 

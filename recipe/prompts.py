@@ -1,7 +1,10 @@
-"""Every training prompt as padded id tables, laid out by the engine's own `PromptBuilder`, so that training sees exactly what serving will send.
+"""Every training prompt as padded id tables, laid out by the engine's own `PromptBuilder`, so that training sees
+exactly what serving will send.
 
-A sequence is three parts end to end: an instruction (or none), a body (role, prefix, text), and the frames. The parts are stored once and put together
-anew for every batch, so that a sentence meets many descriptions of its voice, both text modes, and its language with and without its id.
+A sequence is three parts end to end: an instruction (or none), a body (role, prefix, text), and the frames. The parts
+are stored once and put together
+anew for every batch, so that a sentence meets many descriptions of its voice, both text modes, and its language with
+and without its id.
 """
 
 from __future__ import annotations
@@ -34,7 +37,8 @@ MODES = tuple((mode, explicit) for mode in (TextMode.FULL, TextMode.STREAMING) f
 class PromptTables:
     """Padded tables and their lengths. N sentences, M = 4 modes (`MODES`), V = 18 voices, K descriptions a voice.
 
-    `body_text`, `body_codec` [N, M, L]; `trailing` [N, W] is what a streaming prompt adds to the frames, text end included;
+    `body_text`, `body_codec` [N, M, L]; `trailing` [N, W] is what a streaming prompt adds to the frames, text end
+    included;
     `instruction` [V * K + 1, I], the last one empty; `voice` [N]; `explicit` [N]: whether the language has an id.
     """
 
@@ -58,7 +62,8 @@ def build_prompts(
     for sentence in sentences:
         field = BY_CODE[sentence.language].field
         bodies += [
-            builder.plan(text=sentence.text, language=field if explicit else AUTO, mode=mode) for mode, explicit in MODES
+            builder.plan(text=sentence.text, language=field if explicit else AUTO, mode=mode)
+            for mode, explicit in MODES
         ]
     trailing = [plan.trailing for plan in bodies[2 :: len(MODES)]]
     instructions = _instructions(builder, descriptions, seed)

@@ -1,7 +1,10 @@
-"""Speech of espeak-ng 1.52 at 24 kHz, through its library (PyPI `espeakng-loader` brings library and voices) and `ctypes`.
+"""Speech of espeak-ng 1.52 at 24 kHz, through its library (PyPI `espeakng-loader` brings library and voices) and
+`ctypes`.
 
-The library is not thread-safe and holds one voice at a time: one process, one `Espeak`. Output is resampled from 22,050 Hz, turned down so that a codec
-has headroom, cut to the speech and closed with a little silence to whole codec frames: an utterance always ends in silence, which makes its end learnable.
+The library is not thread-safe and holds one voice at a time: one process, one `Espeak`. Output is resampled from
+22,050 Hz, turned down so that a codec
+has headroom, cut to the speech and closed with a little silence to whole codec frames: an utterance always ends in
+silence, which makes its end learnable.
 """
 
 from __future__ import annotations
@@ -45,7 +48,9 @@ class Espeak:
         data = espeakng_loader.get_data_path().encode()
         rate = self._library.espeak_Initialize(AUDIO_OUTPUT_SYNCHRONOUS, 0, data, 0)
         if rate != ESPEAK_RATE_HZ:
-            raise RecipeError(f"espeak-ng started with {rate} Hz instead of {ESPEAK_RATE_HZ}; reinstall espeakng-loader")
+            raise RecipeError(
+                f"espeak-ng started with {rate} Hz instead of {ESPEAK_RATE_HZ}; reinstall espeakng-loader"
+            )
         self._chunks: list[npt.NDArray[np.int16]] = []
         self._callback = Callback(self._receive)  # kept alive as long as the library
         self._library.espeak_SetSynthCallback(self._callback)
@@ -67,7 +72,7 @@ class Espeak:
         self._library.espeak_Synchronize()
         if not self._chunks:
             raise RecipeError(f"espeak-ng has nothing to say for {spoken!r}")
-        return np.concatenate(self._chunks).astype(np.float32) / 32_768
+        return np.concatenate(self._chunks).astype(np.float32) / np.float32(32_768)
 
     def _receive(self, samples: ctypes._Pointer[ctypes.c_short], count: int, _events: int | None) -> int:
         if samples and count > 0:
@@ -76,7 +81,8 @@ class Espeak:
 
 
 def finish(raw: npt.NDArray[np.float32]) -> Samples:
-    """Raw espeak-ng output to 24 kHz PCM: resampled, turned down, cut to the speech, padded to whole frames of 1,920 samples.
+    """Raw espeak-ng output to 24 kHz PCM: resampled, turned down, cut to the speech, padded to whole frames of 1,920
+    samples.
 
     Raises:
         RecipeError: no sample is above the silence threshold.

@@ -1,7 +1,9 @@
 """How much of everything: the two presets, `full` (an accelerator, or a CPU and days) and `smoke` (a CPU and minutes).
 
-A training stage ends at its number of steps or when its time is used up, whichever comes first, and always with a finished learning-rate
-schedule: progress is the larger of the two shares. So a slower machine gives a less trained model, never an unfinished one; what was reached is
+A training stage ends at its number of steps or when its time is used up, whichever comes first, and always with a
+finished learning-rate
+schedule: progress is the larger of the two shares. So a slower machine gives a less trained model, never an
+unfinished one; what was reached is
 recorded beside the checkpoint.
 """
 
@@ -120,7 +122,8 @@ def preset(name: str, *, work: Path, device: str, processes: int) -> Settings:
         device=device,
         processes=processes,
         text=TextSettings(sentences=96, descriptions_per_voice=4),
-        codec=CodecSettings(hours=0.02, segments=4, frames=12, steps=12, seconds=60.0, warmup_steps=3, warm_limit=100.0),
+        codec=CodecSettings(hours=0.02, segments=4, frames=12, steps=12, seconds=60.0, warmup_steps=3,
+        warm_limit=100.0),
         talker=TalkerSettings(
             buckets=(Bucket(length=224, rows=4), Bucket(length=400, rows=2)),
             predictor_frames=4, steps=12, seconds=60.0, warmup_steps=3,

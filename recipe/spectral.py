@@ -1,4 +1,5 @@
-"""How far two waveforms are apart for an ear: log and linear magnitude at several resolutions, mel bands, level, and a little waveform."""
+"""How far two waveforms are apart for an ear: log and linear magnitude at several resolutions, mel bands, level, and
+a little waveform."""
 
 from __future__ import annotations
 
@@ -16,7 +17,6 @@ MEL_SIZE, MEL_BANDS = 1024, 80
 LEVEL_WINDOW = 960  # samples, 40 ms
 FLOOR = 1e-3  # of magnitudes, so that silence does not dominate the logarithms
 WAVE_WEIGHT, LINEAR_WEIGHT, MEL_WEIGHT, LEVEL_WEIGHT = 0.3, 1.0, 1.0, 0.2
-THUMP_WINDOW, THUMP_SCALE, THUMP_WEIGHT = 96, 0.02, 0.05  # 4 ms: what is left of a wave there is below speech
 
 
 def distance(made: Tensor, wanted: Tensor) -> Tensor:
@@ -27,7 +27,6 @@ def distance(made: Tensor, wanted: Tensor) -> Tensor:
         total = total + F.l1_loss((ours + FLOOR).log(), (theirs + FLOOR).log()) / len(RESOLUTIONS)
         total = total + LINEAR_WEIGHT * F.l1_loss(ours, theirs) / theirs.mean().clamp(min=FLOOR) / len(RESOLUTIONS)
     total = total + MEL_WEIGHT * F.l1_loss(log_mel(made), log_mel(wanted))
-    total = total + THUMP_WEIGHT * ((_slow(made) - _slow(wanted)) / THUMP_SCALE).square().mean()
     return total + LEVEL_WEIGHT * F.l1_loss(_level(made), _level(wanted))
 
 
@@ -52,11 +51,6 @@ def mel_correlation(made: Tensor, wanted: Tensor) -> float:
     return float(torch.corrcoef(pair)[0, 1])
 
 
-def _slow(wave: Tensor) -> Tensor:
-    """Means [B, windows] of 4 ms: a thump of full scale fills two or three frequency bins, which magnitudes hardly notice."""
-    return wave.unfold(1, THUMP_WINDOW, THUMP_WINDOW // 2).mean(dim=2)
-
-
 def _level(wave: Tensor) -> Tensor:
     """Log power [B, windows] of short windows: of the whole, one loud pop in a quiet place would satisfy it."""
     return (wave.square().unfold(1, LEVEL_WINDOW, LEVEL_WINDOW).mean(dim=2) + 1e-6).log()
@@ -64,7 +58,8 @@ def _level(wave: Tensor) -> Tensor:
 
 @lru_cache(maxsize=2)
 def _mel_bank(device: torch.device) -> Tensor:
-    """Triangular filters [80, 513], each of unit sum; kept on the device, because a captured step may not copy from the host."""
+    """Triangular filters [80, 513], each of unit sum; kept on the device, because a captured step may not copy from
+    the host."""
 
     def to_mel(hertz: float) -> float:
         return 2595.0 * float(np.log10(1.0 + hertz / 700.0))

@@ -1,7 +1,9 @@
 """Train talker and code predictor on codes, teacher-forced, through the engine's own modules.
 
-Embeddings are looked up as products with multi-hot rows: on an accelerator their gradient is then a matrix product instead of colliding additions. On CUDA a
-whole step (draw, forward, backward, update) is one captured graph a bucket; the host only sets the learning rate and watches the clock.
+Embeddings are looked up as products with multi-hot rows: on an accelerator their gradient is then a matrix product
+instead of colliding additions. On CUDA a
+whole step (draw, forward, backward, update) is one captured graph a bucket; the host only sets the learning rate and
+watches the clock.
 """
 
 from __future__ import annotations
@@ -54,11 +56,12 @@ class Losses:
 
 
 class Lookup:
-    """One matrix of everything that can be summed into a talker row: codec ids, 15 x codes, projected text ids, and a zero row."""
+    """One matrix of everything that can be summed into a talker row: codec ids, 15 x codes, projected text ids, and a
+    zero row."""
 
     def __init__(self, talker: Talker) -> None:
         tables = [talker.model.codec_embedding.weight]
-        tables += [table.weight for table in talker.code_predictor.model.codec_embedding]
+        tables += [table.weight for table in talker.code_predictor.model.codec_embedding]  # type: ignore[misc]  # ModuleList items
         tables.append(talker.embed_text(torch.arange(talker.config.text_vocab, device=tables[0].device)))
         zero = torch.zeros(8, tables[0].shape[1], device=tables[0].device)
         self.matrix = torch.cat([table.float() for table in tables] + [zero])  # [W, C]
@@ -93,7 +96,9 @@ def losses(talker: Talker, batch: Batch, rotary: Rotary) -> Losses:
     lookup = Lookup(talker)
     rows, length = batch.text.shape
     control = torch.where(batch.control < 0, torch.full_like(batch.control, lookup.nothing), batch.control)
-    index = torch.cat(((batch.text + lookup.text)[..., None], control[..., None], lookup.frame_index(batch.heard)), dim=-1)
+    index = torch.cat(
+        ((batch.text + lookup.text)[..., None], control[..., None], lookup.frame_index(batch.heard)), dim=-1
+    )
     embeds = lookup.rows(index.flatten(0, 1)).view(rows, length, -1)
     hidden = talker(embeds, rotary)  # [B, L, C]
     logits = talker.codec_head(hidden)
@@ -145,7 +150,7 @@ class Trainer:
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=self.cuda, cache_enabled=False):
             loss = losses(self.model.talker, batch, self.rotary)
             total = loss.talker + PREDICTOR_WEIGHT * loss.predictor
-        total.backward()
+        total.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
         self.optimiser.step()
         self.seen.copy_(torch.stack((loss.talker.detach(), loss.predictor.detach())))
@@ -206,15 +211,11 @@ def _plain(trainer: Trainer, bucket: Bucket, members: Tensor) -> Step:
 
 def _proportions(members: list[Tensor], settings: TalkerSettings) -> Tensor:
     """Share of the steps for each bucket, so that every utterance is seen equally often."""
-    batches = torch.tensor(
-        [len(group) / bucket.rows for group, bucket in zip(members, settings.buckets, strict=True)]
-    )
+    batches = torch.tensor([len(group) / bucket.rows for group, bucket in zip(members, settings.buckets, strict=True)])
     return batches / batches.sum()
 
 
-def _train(
-    trainer: Trainer, steps: list[Step], shares: Tensor, settings: TalkerSettings, report: Report
-) -> Schedule:
+def _train(trainer: Trainer, steps: list[Step], shares: Tensor, settings: TalkerSettings, report: Report) -> Schedule:
     schedule = Schedule(
         Budget(
             steps=settings.steps,

@@ -1,7 +1,9 @@
 """Licence-clean training sentences: random words of PyPI `wordfreq`, in the spelling and punctuation of each language.
 
-Meaning does not matter to a model this small: it must learn how letters sound and when a sentence is over. Words are drawn with
-power-law weights over their rank, so that common ones are common and rare ones still occur; a share of the sentences is short, because
+Meaning does not matter to a model this small: it must learn how letters sound and when a sentence is over. Words are
+drawn with
+power-law weights over their rank, so that common ones are common and rare ones still occur; a share of the sentences
+is short, because
 there a wrong length shows first. Natural sentences are never used, so every natural sentence is held out.
 
 Not covered: grammar, names, abbreviations, text normalisation beyond what espeak-ng does with a numeral.
@@ -12,7 +14,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-import regex
+import regex  # type: ignore[import-untyped]  # Unicode scripts, which `re` does not know
 import wordfreq
 
 from recipe.languages import LANGUAGES, Language
@@ -69,18 +71,23 @@ def sentences(count: int, seed: int) -> Iterator[Sentence]:
     for index in range(count):
         language = LANGUAGES[index % len(LANGUAGES)]
         text = compose(language, sources[language.code], rng)
-        yield Sentence(language=language.code, text=text, spoken=spoken_form(text, language.code), voice=random_voice(rng))
+        yield Sentence(
+            language=language.code, text=text, spoken=spoken_form(text, language.code), voice=random_voice(rng)
+        )
 
 
 def spoken_form(text: str, language: str) -> str:
-    """The spelling that espeak-ng is given: kana for Japanese, whose ideographs it cannot read; otherwise the text itself."""
+    """The spelling that espeak-ng is given: kana for Japanese, whose ideographs it cannot read; otherwise the text
+    itself."""
     return _kana(text) if language == "ja" else text
 
 
 def _target_length(language: Language, rng: random.Random) -> int:
     low, high = SHORT_CHARACTERS if rng.random() < SHORT_SHARE else (LONG_CHARACTERS, language.limit)
     scale = min(1.0, language.limit / 120)  # dense scripts say more in a character
-    return max(3, min(language.limit, round(rng.uniform(low * scale, high if high == language.limit else high * scale))))
+    return max(
+        3, min(language.limit, round(rng.uniform(low * scale, high if high == language.limit else high * scale)))
+    )
 
 
 def _token(language: Language, source: WordSource, rng: random.Random) -> str:
@@ -123,7 +130,7 @@ def _kana(text: str) -> str:
 
     global _converter
     if _converter is None:
-        _converter = pykakasi.kakasi()
+        _converter = pykakasi.kakasi()  # type: ignore[no-untyped-call]
     return "".join(part["hira"] for part in _converter.convert(text))
 
 

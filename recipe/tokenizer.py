@@ -1,7 +1,10 @@
-"""A byte-level BPE of the Qwen2 family for the embedded model: `vocab.json` and `merges.txt` trained on the sentences and descriptions.
+"""A byte-level BPE of the Qwen2 family for the embedded model: `vocab.json` and `merges.txt` trained on the sentences
+and descriptions.
 
-Ordinary tokens come first; the control tokens of `config.json` are the last ids of the text vocabulary and appear only in `tokenizer_config.json`,
-as in the published tokenizer. The role words must be single tokens, because a published prompt has exactly three role rows.
+Ordinary tokens come first; the control tokens of `config.json` are the last ids of the text vocabulary and appear
+only in `tokenizer_config.json`,
+as in the published tokenizer. The role words must be single tokens, because a published prompt has exactly three role
+rows.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ def train_tokenizer(texts: Iterable[str], *, size: int, directory: Path, seed: i
     tokenizer.train_from_iterator(_with_roles(texts, seed), trainer)
     content = json.loads(tokenizer.to_str())["model"]
     if len(content["vocab"]) != ordinary:
-        raise RecipeError(f"the texts give {len(content['vocab'])} tokens, not {ordinary}; give more text or a smaller size")
+        raise RecipeError(
+            f"the texts give {len(content['vocab'])} tokens, not {ordinary}; give more text or a smaller size"
+        )
     missing = [word for word in ROLE_WORDS if word not in content["vocab"]]
     if missing:
         raise RecipeError(f"{', '.join(missing)} did not become a token; raise the vocabulary size")
@@ -68,7 +73,8 @@ def _write(directory: Path, content: dict[str, Any]) -> None:
     (directory / MERGES).write_text("\n".join(["#version: 0.2", *lines, ""]), "utf-8")
     added = {
         str(number): {
-            "content": token, "lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True
+            "content": token, "lstrip": False, "normalized": False, "rstrip": False, "single_word": False,
+            "special": True
         }
         for token, number in control_ids(size).items()
     }  # fmt: skip

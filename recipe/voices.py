@@ -1,7 +1,9 @@
 """The voices that the model learns to follow, and the words that describe them.
 
-Eighteen voices: gender x pitch x rate, each an espeak-ng variant, pitch and speed. Eight templates with synonyms describe them; manner
-words (warm, clear) carry no information and are there so that the model learns to read past them. A description may leave pitch or rate unsaid.
+Eighteen voices: gender x pitch x rate, each an espeak-ng variant, pitch and speed. Eight templates with synonyms
+describe them; manner
+words (warm, clear) carry no information and are there so that the model learns to read past them. A description may
+leave pitch or rate unsaid.
 """
 
 from __future__ import annotations
@@ -50,12 +52,11 @@ class Voice:
         return VOICES.index(self)
 
 
-VOICES = tuple(
-    Voice(gender=gender, pitch=pitch, rate=rate) for gender in Gender for pitch in Level for rate in Level
-)
+VOICES = tuple(Voice(gender=gender, pitch=pitch, rate=rate) for gender in Gender for pitch in Level for rate in Level)
 
 MANNERS = (
-    "calm", "warm", "clear", "friendly", "gentle", "natural", "pleasant", "confident", "kind", "serious", "cheerful", "steady",
+    "calm", "warm", "clear", "friendly", "gentle", "natural", "pleasant", "confident", "kind", "serious",
+    "cheerful", "steady",
     "bright", "soft", "relaxed", "professional", "lively", "adult", "young", "mature",
 )  # fmt: skip
 CLOSINGS = (
@@ -67,12 +68,25 @@ NOUNS = {
     Gender.FEMALE: ("female voice", "woman's voice", "feminine voice", "female speaker", "woman", "female narrator"),
 }
 PITCHES = {
-    Level.LOW: ("a low pitch", "a deep pitch", "low pitch", "a low, deep tone", "a rather low pitch", "a deep, low pitch"),
+    Level.LOW: (
+        "a low pitch",
+        "a deep pitch",
+        "low pitch",
+        "a low, deep tone",
+        "a rather low pitch",
+        "a deep, low pitch",
+    ),
     Level.MEDIUM: ("a medium pitch", "medium pitch", "an average pitch", "a normal pitch", "a moderate pitch"),
     Level.HIGH: ("a high pitch", "high pitch", "a rather high pitch", "a light, high pitch", "a high tone"),
 }
 PACES = {
-    Level.LOW: ("a slow pace", "a slow, gentle pace", "a slow and gentle pace", "a slow, unhurried pace", "a leisurely pace"),
+    Level.LOW: (
+        "a slow pace",
+        "a slow, gentle pace",
+        "a slow and gentle pace",
+        "a slow, unhurried pace",
+        "a leisurely pace",
+    ),
     Level.MEDIUM: ("a medium pace", "a medium, steady pace", "an average pace", "a normal pace", "a moderate pace"),
     Level.HIGH: ("a fast pace", "a fast, lively pace", "a quick pace", "a rapid pace", "a fast and energetic pace"),
 }
@@ -118,7 +132,8 @@ def describe(voice: Voice, rng: random.Random) -> str:
 
 
 def nearest_voice(description: str) -> Voice:
-    """The voice that a free description asks for, by its key words: female unless it says male or man, medium where it says nothing."""
+    """The voice that a free description asks for, by its key words: female unless it says male or man, medium where
+    it says nothing."""
     words = set(description.lower().replace(",", " ").replace(".", " ").replace("'s", " ").split())
     male = bool(words & {"male", "man", "masculine", "boy"})
     low, high = bool(words & {"low", "deep"}), bool(words & {"high", "light"})
