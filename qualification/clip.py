@@ -99,21 +99,28 @@ def parse_wav(data: bytes, name: str) -> Clip:
 
 def facts(pcm: bytes) -> Clip:
     """Facts of mono 24 kHz signed 16-bit little-endian PCM; at least one sample."""
-    samples = np.frombuffer(pcm, dtype="<i2").astype(np.int64)  # [samples]
-    magnitude = np.abs(samples)
+    samples = np.frombuffer(pcm, dtype="<i2")  # [samples]
     whole = samples.size // WINDOW_SAMPLES * WINDOW_SAMPLES
-    windows: npt.NDArray[np.int64] = samples[:whole].reshape(-1, WINDOW_SAMPLES)  # [windows, samples]
-    energies = (windows**2).sum(axis=1)
-    crossings = np.count_nonzero(np.diff(windows < 0, axis=1), axis=1)
+    windows = samples[:whole].reshape(-1, WINDOW_SAMPLES)  # [windows, samples]
+    energies = _energies(windows)
+    total = sum(energies) + sum(_energies(samples[whole:].reshape(1, -1)))
+    negative: npt.NDArray[np.bool_] = windows < 0
+    crossings = np.count_nonzero(negative[:, 1:] != negative[:, :-1], axis=1)
     return Clip(
         samples=int(samples.size),
         pcm_sha256=sha256_bytes(pcm),
-        clipped=int(np.count_nonzero(magnitude >= CLIP_LEVEL)),
-        peak=int(magnitude.max()) / FULL_SCALE,
-        rms=_rms(int((samples**2).sum()), samples.size),
-        window_rms=tuple(_rms(int(energy), WINDOW_SAMPLES) for energy in energies),
-        window_crossings=tuple(int(count) for count in crossings),
+        clipped=int(np.count_nonzero(samples >= CLIP_LEVEL) + np.count_nonzero(samples <= -CLIP_LEVEL)),
+        peak=max(int(samples.max()), -int(samples.min())) / FULL_SCALE,
+        rms=_rms(total, samples.size),
+        window_rms=tuple(_rms(energy, WINDOW_SAMPLES) for energy in energies),
+        window_crossings=tuple(crossings.tolist()),
     )
+
+
+def _energies(windows: npt.NDArray[np.int16]) -> list[int]:
+    """Sum of squares of each row. In 64-bit floats, which hold every sum under 2^53 exactly, whatever the order."""
+    values = windows.astype(np.float64)
+    return [int(energy) for energy in np.einsum("ij,ij->i", values, values).tolist()]
 
 
 def _rms(energy: int, count: int) -> float:

@@ -133,11 +133,13 @@ def _request_rows(derivation: Derivation, evidence: EvidenceView) -> Iterator[Ro
 
 def _telemetry_rows(derivation: Derivation, evidence: EvidenceView) -> Iterator[Row]:
     _check_filters(derivation, frozenset({"phase", "profile", "round"}))
-    windows = list(_windows(derivation.where, evidence.phases)) if derivation.where else [(0, None)]
-    for number, (start, end) in enumerate(windows):
-        for sample in evidence.telemetry:
-            if sample.at_ns >= start and (end is None or sample.at_ns <= end):
-                yield from _sample_rows(derivation, sample, number)
+    if derivation.where:
+        windows = [evidence.telemetry_between(*window) for window in _windows(derivation.where, evidence.phases)]
+    else:
+        windows = [evidence.telemetry]
+    for number, samples in enumerate(windows):
+        for sample in samples:
+            yield from _sample_rows(derivation, sample, number)
 
 
 def _sample_rows(derivation: Derivation, sample: TelemetrySample, window: int) -> Iterator[Row]:

@@ -44,6 +44,7 @@ class EvidenceView:
         self._documents: dict[str, dict[str, Any]] = {}
         self._records: dict[str, tuple[RequestRecord, ...]] = {}
         self._clips: dict[str, Clip] = {}
+        self._windows: dict[tuple[int, int], tuple[TelemetrySample, ...]] = {}
 
     def exists(self, path: str) -> bool:
         """Whether there is anything at `path`; a link counts, and reading it is then refused."""
@@ -117,6 +118,13 @@ class EvidenceView:
         if not self.exists(paths.TELEMETRY):
             return ()
         return self._rows(paths.TELEMETRY, "telemetry", TelemetrySample.from_json)
+
+    def telemetry_between(self, start_ns: int, end_ns: int) -> tuple[TelemetrySample, ...]:
+        """Telemetry from `start_ns` to `end_ns`, both included."""
+        window = (start_ns, end_ns)
+        if window not in self._windows:
+            self._windows[window] = tuple(sample for sample in self.telemetry if start_ns <= sample.at_ns <= end_ns)
+        return self._windows[window]
 
     def clip(self, path: str) -> Clip:
         """A stored utterance. Raises `BundleError` where it is no exact 24 kHz mono 16-bit WAV."""

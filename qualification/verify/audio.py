@@ -38,7 +38,7 @@ def check(evidence: EvidenceView) -> Iterator[Finding]:
 
 
 def _stored(path: str, record: RequestRecord, evidence: EvidenceView) -> Iterator[Finding]:
-    if path not in evidence.audio_files:  # 1
+    if not evidence.exists(path):  # 1
         yield Finding(code="audio.missing", file=path, detail=f"named by {record.request_id} and not there")
         return
     try:
