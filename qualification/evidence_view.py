@@ -81,13 +81,13 @@ class EvidenceView:
         """Every file in the directory, as it was when first asked."""
         return paths.walk(self.root)
 
-    @property
+    @cached_property
     def sample_files(self) -> tuple[str, ...]:
         """Raw record files, sorted."""
         prefix = f"{paths.SAMPLES_DIRECTORY}/"
         return tuple(path for path in self.walked.files if path.startswith(prefix) and path.endswith(".jsonl"))
 
-    @property
+    @cached_property
     def audio_files(self) -> tuple[str, ...]:
         """Stored utterances, sorted."""
         prefix = f"{paths.AUDIO_DIRECTORY}/"

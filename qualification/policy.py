@@ -233,7 +233,7 @@ def _sentence(
     not_performed: tuple[str, ...],
     waived: tuple[Waiver, ...],
 ) -> str:
-    met = len(required) - len(unmet) - len(waived)
+    met = len(required) - len(unmet) - len({waiver.gate for waiver in waived})
     head = f"{outcome.replace('_', ' ').capitalize()} in tier {tier} under {policy.name} {policy.version}"
     words = [f"{head}: {met} of {len(required)} required gates passed."]
     if tier == UNVERIFIED:

@@ -74,3 +74,37 @@ def test_a_tier_excludes_a_gate_even_if_it_would_pass(good_bundle: Good) -> None
     found = next(result for result in results if result.id == "eos.rate")
     assert found.outcome is Outcome.NOT_APPLICABLE
     assert found.reason_code == "tier_excludes_it"
+
+
+def test_every_word_of_an_unevaluated_gate_is_the_policys(good_bundle: Good) -> None:
+    policy = load_policy()
+    entry = policy.gate("eos.rate")
+    words = {"id": entry.id, "title": entry.title, "claim": entry.claim, "needed": entry.needed, "owner": entry.owner}
+    view = EvidenceView(good_bundle.root)
+    results = {result.id: result for result in evaluate_all(view, policy, {})}
+    assert results["eos.rate"] == GateResult(
+        **words,
+        outcome=Outcome.NOT_PERFORMED,
+        n=0,
+        reason_code="no_such_check",
+        detail="This version of the harness has no such check.",
+    )
+    view.run["tier"] = "shape"
+    results = {result.id: result for result in evaluate_all(view, policy, {})}
+    assert results["eos.rate"] == GateResult(
+        **words,
+        outcome=Outcome.NOT_APPLICABLE,
+        n=0,
+        reason_code="tier_excludes_it",
+        detail=policy.rules_for("shape").not_applicable["eos.rate"],
+    )
+
+
+def test_an_error_counts_nothing_and_keeps_the_policys_words(good_bundle: Good) -> None:
+    policy = load_policy()
+    entry = policy.gate("eos.rate")
+    view = EvidenceView(good_bundle.root)
+    for run, n in ((_raise(ValueError("x")), 0), (_passed, 1)):
+        results = evaluate_all(view, policy, {"eos.rate": _Fake(id="eos.rate", run=run)})
+        found = next(result for result in results if result.id == "eos.rate")
+        assert (found.n, found.title, found.claim) == (n, entry.title, entry.claim)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -159,3 +160,51 @@ def test_the_packaged_policy_and_the_gates_fit() -> None:
     assert rtf <= 0.5
     with pytest.raises(InputError, match="no gate"):
         policy.gate("no.gate")
+
+
+def test_the_whole_sentence() -> None:
+    policy = load_policy()
+    head = f"in tier reference under {policy.name} {policy.version}"
+    count = len(policy.rules_for("reference").required)
+    assert (
+        _judge(policy).sentence
+        == f"Qualified {head}: {count} of {count} required gates passed. Every gate was performed."
+    )
+    two = _judge(policy, eos_rate=Outcome.FAILED, bench_b1=Outcome.ERROR, provenance=Outcome.NOT_PERFORMED,
+                 sbom_complete=Outcome.NOT_PERFORMED)  # fmt: skip
+    assert two.sentence == (
+        f"Not qualified {head}: {count - 2} of {count} required gates passed. "
+        "Required and not passed: eos.rate, bench.b1. Not performed: sbom.complete, provenance."
+    )
+    assert "eos.rate" not in two.passed
+    assert "provenance" not in two.passed
+    assert len(two.passed) == len(policy.gates) - 4
+    unverified = _judge(policy, "unverified").sentence
+    assert " The weights could not be verified, so no set of gates can qualify them. " in unverified
+
+
+def test_two_waivers_of_one_gate_count_it_once() -> None:
+    document = _document()
+    for who in ("A. Reviewer", "B. Reviewer"):
+        waiver = {"gate": "bench.b6", "subject": None, "who": who, "why": "Being replaced soon.", "until": "2026-06-30"}
+        document["waivers"].append(waiver)
+    policy = parse_policy(document)
+    count = len(policy.rules_for("reference").required)
+    sentence = _judge(policy, bench_b6=Outcome.FAILED).sentence
+    assert f": {count - 1} of {count} required gates passed. " in sentence
+    assert "Waived: bench.b6 by A. Reviewer until 2026-06-30, bench.b6 by B. Reviewer until 2026-06-30. " in sentence
+
+
+def test_everything_of_the_document_is_read(tmp_path: Path) -> None:
+    policy = load_policy()
+    document = policy.document
+    assert (policy.name, policy.version) == (document["name"], document["version"])
+    assert policy.licences_allowed == set(document["licences"]["allowed"])
+    assert policy.licence_exceptions_allowed == set(document["licences"]["allowed_exceptions"])
+    for tier, rules in policy.tiers.items():
+        limits = document["tiers"][tier]["limits"]
+        assert rules.limits.memory_rss_peak_bytes_max == limits["memory_rss_peak_bytes_max"]
+    place = tmp_path / "own.json"
+    place.write_bytes(b"{}")
+    with pytest.raises(InputError, match=r"^own\.json: "):
+        load_policy(place)
