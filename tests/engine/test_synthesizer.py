@@ -36,7 +36,6 @@ from engine.errors import (
     UsageError,
 )
 from engine.prompt_mode import TextMode
-from engine.rows import RowLimits
 from engine.runner import Runner
 from engine.settings import EngineSettings
 from engine.stream import BoundedStream
@@ -56,10 +55,12 @@ def settings(directory: Path, **changes: Any) -> EngineSettings:
     return EngineSettings(**{**values, **changes})
 
 
-@pytest.fixture(autouse=True)
-def _loaded_once(monkeypatch: pytest.MonkeyPatch, quick_model: LoadedModel) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def _loaded_once(quick_model: LoadedModel) -> Iterator[None]:
     """Every engine of this file but those about loading gets the model that the session loaded."""
-    monkeypatch.setattr("engine.synthesizer.load_model", lambda *_args, **_options: quick_model)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("engine.synthesizer.load_model", lambda *_args, **_options: quick_model)
+        yield
 
 
 @pytest.fixture
@@ -76,9 +77,23 @@ def start(quick_directory: Path) -> Iterator[Callable[..., Synthesizer]]:
         engine.close(grace_seconds=0)
 
 
+@pytest.fixture(scope="module")
+def engines(quick_directory: Path) -> Iterator[list[Synthesizer]]:
+    made: list[Synthesizer] = []
+    yield made
+    for engine in made:
+        engine.close(grace_seconds=0)
+
+
 @pytest.fixture
-def engine(start: Callable[..., Synthesizer]) -> Synthesizer:
-    return start()
+def engine(engines: list[Synthesizer], quick_directory: Path) -> Iterator[Synthesizer]:
+    """An idle engine that is ready: the one of the test before, unless that test left it otherwise."""
+    if not engines or engines[-1].state is not EngineState.READY:
+        engines.append(Synthesizer(settings(quick_directory)))
+        engines[-1].start()
+    yield engines[-1]
+    if engines[-1].active_requests:
+        engines[-1].close(grace_seconds=0)
 
 
 def difference(shorter: list[SpeechEvent], longer: list[SpeechEvent]) -> int:
@@ -570,7 +585,7 @@ def test_a_model_that_cannot_be_loaded_is_the_callers_to_hear(
 def test_a_start_that_fails_inside_is_an_engine_error_with_its_cause(
     quick_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_self: Runner, _model: LoadedModel, _limits: RowLimits) -> None:
+    def broken(*_arguments: Any, **_options: Any) -> None:
         raise MemoryError("rows do not fit")
 
     monkeypatch.setattr(Runner, "__init__", broken)
