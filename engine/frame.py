@@ -6,10 +6,12 @@ back, so on an accelerator the whole call is captured in a graph.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor
 
 from engine.frame_ops import FrameOps, Residual
-from engine.frame_weights import FrameWeights, LayerWeights
+from engine.frame_weights import FrameWeights, StackWeights
 from engine.layers import Rotary
 from engine.rows import Rows
 
@@ -48,33 +50,33 @@ class FrameProgram:
         stack = weights.predictor
         codes = rows.frame_codes[:count]
         x = ops.first_inputs(weights, rows.hidden[:count], rows.code0[:count])  # [2 B, C]
-        start, groups = 0, codes.shape[1]
-        for codebook in range(1, groups):
+        start = 0
+        for codebook, head in enumerate(weights.heads, start=1):
             width = 2 if codebook == 1 else 1
-            for index, layer in enumerate(stack.layers):
-                qkv = ops.project(x, layer.input_norm, stack.config.eps, layer.qkv)
-                mixed = ops.attend_frame(
-                    qkv, stack, index, rows.predictor_cache, self._predictor_rotary, start=start, width=width
-                )
-                x = self._close_layer(x, mixed, layer, stack.config.eps)
+
+            def attend(qkv: Tensor, layer: int, start: int = start, width: int = width) -> Tensor:
+                cache, rotary = rows.predictor_cache, self._predictor_rotary
+                return ops.attend_frame(qkv, stack, layer, cache, rotary, start=start, width=width)
+
+            x = self._run(stack, x, attend)
             start += width
-            logits = ops.logits(x.last(count), stack.norm, stack.config.eps, weights.heads[codebook - 1])
-            table = weights.tables[codebook] if codebook + 1 < groups else None
-            following = ops.choose(logits, rows, codes, codebook, table)
-            x = following or x
+            logits = ops.logits(x.last(count), head, stack.config.eps)
+            x = ops.choose(logits, rows, codes, codebook, weights) or x
         return codes
 
     def _talk(self, x: Residual, count: int, span: int) -> Tensor:
         ops, rows, stack = self._ops, self._rows, self._weights.talker
         past = ops.past(rows, count, self._rotary, span=span)
-        for index, layer in enumerate(stack.layers):
-            qkv = ops.project(x, layer.input_norm, stack.config.eps, layer.qkv)
-            mixed = ops.attend_past(qkv, stack, index, rows.cache, past)
-            x = self._close_layer(x, mixed, layer, stack.config.eps)
-        logits = ops.logits(x, stack.norm, stack.config.eps, self._weights.codec_head)
+        x = self._run(stack, x, lambda qkv, layer: ops.attend_past(qkv, stack, layer, rows.cache, past))
+        logits = ops.logits(x, self._weights.codec_head, stack.config.eps)
         return ops.commit(logits, x, stack, rows, self._eos)
 
-    def _close_layer(self, x: Residual, mixed: Tensor, layer: LayerWeights, eps: float) -> Residual:
-        """Output projection and feed-forward, each with its residual."""
-        x = self._ops.extend(x, mixed, layer.out)
-        return self._ops.extend(x, self._ops.gated(x, layer.post_norm, eps, layer.gate_up), layer.down)
+    def _run(self, stack: StackWeights, x: Residual, attend: Callable[[Tensor, int], Tensor]) -> Residual:
+        """All layers of a stack; the result is ready for the final norm's readers."""
+        ops, eps = self._ops, stack.config.eps
+        for index, layer in enumerate(stack.layers):
+            mixed = attend(ops.project(x, layer.qkv, eps), index)
+            x = ops.extend(x, mixed, layer.out, gain=layer.post_norm, eps=eps)
+            fed = ops.gated(x, layer.gate_up, eps)
+            x = ops.extend(x, fed, layer.down, gain=stack.gain_after(index), eps=eps)
+        return x

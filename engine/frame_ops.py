@@ -1,7 +1,6 @@
 """The operations a frame is made of, as a protocol: plain torch on a CPU, fused kernels on an accelerator.
 
-Every operation works on each row by itself. The residual stream is FP32 (`wide`) beside a copy in the weights' type (`narrow`) that the matrix
-products read; where the weights are FP32 both are one tensor.
+Every operation works on each row by itself.
 """
 
 from __future__ import annotations
@@ -19,15 +18,20 @@ from engine.rows import Rows
 
 @dataclass(frozen=True, kw_only=True)
 class Residual:
-    """The residual stream [B, C] in FP32 and in the weights' type."""
+    """The residual stream: `wide` [B, C] in FP32, and what the next matrix product reads of it.
+
+    In plain torch `ready` is the stream after the next RMSNorm, in the weights' type. Kernels leave its scalar factor to the reader: there
+    `ready` is the stream times the norm's gain, and `squares` [B, parts] add up to the sum of the stream's squares.
+    """
 
     wide: Tensor
-    narrow: Tensor
+    ready: Tensor
+    squares: Tensor | None = None
 
     def last(self, count: int) -> Residual:
         """The last `count` rows."""
-        wide = self.wide[-count:]
-        return Residual(wide=wide, narrow=wide if self.narrow is self.wide else self.narrow[-count:])
+        squares = None if self.squares is None else self.squares[-count:]
+        return Residual(wide=self.wide[-count:], ready=self.ready[-count:], squares=squares)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,20 +49,20 @@ class Past:
 class FrameOps(Protocol):
     """See `engine.plain_ops` for the reference implementation of every operation."""
 
-    def project(self, x: Residual, gain: Tensor, eps: float, matrix: Matrix) -> Tensor:
-        """RMSNorm of x, then the matrix: [B, N] in the weights' type."""
+    def project(self, x: Residual, matrix: Matrix, eps: float) -> Tensor:
+        """The normed stream through the matrix: [B, N] in the weights' type."""
         ...
 
-    def logits(self, x: Residual, gain: Tensor, eps: float, matrix: Matrix) -> Tensor:
+    def logits(self, x: Residual, matrix: Matrix, eps: float) -> Tensor:
         """The same in FP32."""
         ...
 
-    def gated(self, x: Residual, gain: Tensor, eps: float, matrix: Matrix) -> Tensor:
-        """RMSNorm of x, then silu(gate) * up of a joined gate_up matrix: [B, I]."""
+    def gated(self, x: Residual, matrix: Matrix, eps: float) -> Tensor:
+        """The normed stream through a joined gate_up matrix, silu(gate) * up: [B, I]."""
         ...
 
-    def extend(self, x: Residual, y: Tensor, matrix: Matrix) -> Residual:
-        """x plus the matrix applied to y [B, K]."""
+    def extend(self, x: Residual, y: Tensor, matrix: Matrix, *, gain: Tensor, eps: float) -> Residual:
+        """x plus the matrix applied to y [B, K], ready for a norm with `gain`."""
         ...
 
     def attend_frame(
@@ -81,8 +85,10 @@ class FrameOps(Protocol):
         """The predictor's first two inputs, position-major [2 B, C_predictor]: the talker's hidden state, and codebook 0."""
         ...
 
-    def choose(self, logits: Tensor, rows: Rows, codes: Tensor, codebook: int, table: Tensor | None) -> Residual | None:
-        """Draw `codebook` into codes[:, codebook] and rows.codes; look its next input up in `table`."""
+    def choose(
+        self, logits: Tensor, rows: Rows, codes: Tensor, codebook: int, weights: FrameWeights
+    ) -> Residual | None:
+        """Draw `codebook` into codes[:, codebook] and rows.codes, and return its embedding as the predictor's next input; None after the last."""
         ...
 
     def frame_input(self, weights: FrameWeights, rows: Rows, codes: Tensor, pad_row: Tensor) -> Residual:

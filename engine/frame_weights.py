@@ -48,6 +48,15 @@ class StackWeights:
     layers: tuple[LayerWeights, ...]
     norm: Tensor
 
+    @property
+    def first_gain(self) -> Tensor:
+        """Gain of the norm that reads the stack's input."""
+        return self.layers[0].input_norm
+
+    def gain_after(self, layer: int) -> Tensor:
+        """Gain of the norm that reads the output of `layer`."""
+        return self.layers[layer + 1].input_norm if layer + 1 < len(self.layers) else self.norm
+
 
 @dataclass(frozen=True, kw_only=True)
 class FrameWeights:

@@ -23,8 +23,8 @@ from engine.graphs import CudaGraphDriver, GraphReport, GraphSet, bucket_for, wr
 from engine.kernels import sampling as kernels
 from engine.kernels.ops import FusedOps
 from engine.kernels.snake import fuse_snakes
-from engine.kv import KVCache
-from engine.layers import Attended
+from engine.kv import Attended, KVCache
+from engine.pinned import pinned, pinned_empty
 from engine.prompt import PromptPlan
 from engine.rows import RowLimits
 from engine.runner import PCM_SCALE, Runner
@@ -46,20 +46,27 @@ class GraphRunner(Runner):
             CodecLane("packet", torch.cuda.Stream(self._device, priority=LATER_PRIORITY)),
         )
         self._graphs = GraphSet(CudaGraphDriver(self._stream))
-        self._host_advance = torch.zeros(limits.rows, dtype=torch.bool, pin_memory=True)
-        self._host_codes = torch.zeros(limits.rows, dtype=torch.int64, pin_memory=True)
+        self._host_advance = pinned_empty((limits.rows,), torch.bool)
+        self._host_advance.zero_()
+        self._host_codes = pinned_empty((limits.rows,), torch.int64)
         self._stepped = torch.cuda.Event()
         self._prompts: dict[int, Tensor] = {}
         self._code = torch.zeros(1, dtype=torch.int64, device=self._device)
         self._steps = 0
+        torch.backends.cudnn.allow_tf32 = False  # the codec is FP32; shortened mantissas break its parity
         fuse_snakes(self._codec)
-        torch.cuda.synchronize(self._device)
+        self._settle()
         self._capture()
 
     @property
     def graph_reports(self) -> dict[str, GraphReport]:
         """What was captured and replayed, by stream."""
         return {"frames": self._graphs.report, **{lane.name: lane.graphs.report for lane in self._lanes}}
+
+    @property
+    def captured(self) -> list[tuple[GraphSet, torch.cuda.Stream]]:
+        """Every set of graphs with its stream."""
+        return [(self._graphs, self._stream), *((lane.graphs, lane.stream) for lane in self._lanes)]
 
     @property
     def graph_replays(self) -> int:
@@ -75,7 +82,7 @@ class GraphRunner(Runner):
             pad = size - plan.length
             codec = [-1 if code is None else code for code in plan.codec]
             packed = [*plan.text, *[0] * pad, *codec, *[-1] * pad, plan.length, row]
-            write_static(self._prompts[size], torch.tensor(packed, pin_memory=True), "prompt")
+            write_static(self._prompts[size], pinned(packed), "prompt")
             self._graphs.replay(f"prefill {size}")
 
     @torch.inference_mode()
@@ -83,7 +90,7 @@ class GraphRunner(Runner):
         """Start a frame step; the graph of the smallest bucket of rows runs while the host does other things."""
         size = bucket_for("rows", len(advance), self._plan.rows)
         flags = self._host_advance.numpy()
-        flags[:size] = False
+        flags[:] = False
         flags[: len(advance)] = advance
         with torch.cuda.stream(self._stream):
             self._graphs.replay(f"frame {size}")
@@ -129,14 +136,14 @@ class GraphRunner(Runner):
         """Text rows that join the frames [N, C], made through captured prompt-sized pieces of the vocabulary table."""
         if not plan.trailing:
             return self.rows.trailing[0, :0]
-        ids = torch.tensor(plan.trailing, pin_memory=True).to(self._device, non_blocking=True)
+        ids = pinned(plan.trailing).to(self._device, non_blocking=True)
         return self._talker.embed_text(ids)
 
     def _start_part(self, lane: CodecLane, selected: Sequence[int], starts: Sequence[int], frames: int) -> AudioPart:
         count = bucket_for("packet rows", len(selected), self._plan.codec_rows)
         size = bucket_for("packet frames", frames, self._plan.codec_frames)
         pad, spare = count - len(selected), self.rows.limits.rows
-        packed = torch.tensor([[*selected, *[spare] * pad], [*starts, *[0] * pad]], pin_memory=True)
+        packed = pinned([[*selected, *[spare] * pad], [*starts, *[0] * pad]])
         with torch.cuda.stream(self._stream):
             where = packed.to(self._device, non_blocking=True)
             window = where[1][:, None] + torch.arange(size, device=self._device)
@@ -163,6 +170,9 @@ class GraphRunner(Runner):
             for count in reversed(self._plan.codec_rows):
                 for size in frames:
                     lane.capture(self._codec_body, count, size, self.rows.groups, self._device)
+        self._settle()
+
+    def _settle(self) -> None:
         torch.cuda.synchronize(self._device)
 
     def _frame_body(self, count: int) -> Callable[[], None]:
@@ -217,7 +227,7 @@ class CodecLane:
     """A stream for codec packets with its own graphs and their static tensors."""
 
     def __init__(self, name: str, stream: torch.cuda.Stream) -> None:
-        self.name, self._stream = name, stream
+        self.name, self.stream = name, stream
         self.graphs = GraphSet(CudaGraphDriver(stream))
         self._static: dict[str, tuple[Tensor, Tensor, Tensor]] = {}
 
@@ -233,15 +243,15 @@ class CodecLane:
     def start(self, codes: Tensor, where: Tensor, complete: torch.cuda.Event, *, rows: int) -> AudioPart:
         """Decode codes [B, 16, T] of the codec state rows `where` [B] once `complete` has happened."""
         name = f"{self.name} {codes.shape[0]}x{codes.shape[2]}"
-        with torch.cuda.stream(self._stream):
-            self._stream.wait_event(complete)
+        with torch.cuda.stream(self.stream):
+            self.stream.wait_event(complete)
             static_codes, static_rows, pcm = self._static[name]
             write_static(static_codes, codes, "codes")
             write_static(static_rows, where, "codec rows")
             for tensor in (codes, where):
-                tensor.record_stream(self._stream)
+                tensor.record_stream(self.stream)
             self.graphs.replay(name)
-            samples = torch.empty(pcm.shape, dtype=pcm.dtype, pin_memory=True)
+            samples = pinned_empty(pcm.shape, pcm.dtype)
             samples.copy_(pcm, non_blocking=True)
             done = torch.cuda.Event()
             done.record()

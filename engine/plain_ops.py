@@ -24,18 +24,18 @@ MIN_TOKENS = 2  # end of speech is impossible for the first two codebook-0 draws
 class PlainOps:
     """A `FrameOps` of torch operators."""
 
-    def project(self, x: Residual, gain: Tensor, eps: float, matrix: Matrix) -> Tensor:
-        return apply(matrix, normalise(x.narrow, gain, eps))
+    def project(self, x: Residual, matrix: Matrix, eps: float) -> Tensor:
+        return apply(matrix, x.ready)
 
-    def logits(self, x: Residual, gain: Tensor, eps: float, matrix: Matrix) -> Tensor:
-        return apply(matrix, normalise(x.narrow, gain, eps)).float()
+    def logits(self, x: Residual, matrix: Matrix, eps: float) -> Tensor:
+        return apply(matrix, x.ready).float()
 
-    def gated(self, x: Residual, gain: Tensor, eps: float, matrix: Matrix) -> Tensor:
-        gate, up = apply(matrix, normalise(x.narrow, gain, eps)).chunk(2, dim=-1)
+    def gated(self, x: Residual, matrix: Matrix, eps: float) -> Tensor:
+        gate, up = apply(matrix, x.ready).chunk(2, dim=-1)
         return F.silu(gate) * up
 
-    def extend(self, x: Residual, y: Tensor, matrix: Matrix) -> Residual:
-        return residual(x.wide + apply(matrix, y), y.dtype)
+    def extend(self, x: Residual, y: Tensor, matrix: Matrix, *, gain: Tensor, eps: float) -> Residual:
+        return residual(x.wide + apply(matrix, y), gain, eps)
 
     def attend_frame(
         self, qkv: Tensor, stack: StackWeights, layer: int, cache: KVCache, rotary: Rotary, *, start: int, width: int
@@ -76,16 +76,20 @@ class PlainOps:
 
     def first_inputs(self, weights: FrameWeights, hidden: Tensor, code0: Tensor) -> Residual:
         entered = hidden if weights.projection is None else apply(weights.projection, hidden)
-        return residual(torch.cat((entered, weights.tables[0][code0])).float(), hidden.dtype)
+        stack = weights.predictor
+        return residual(torch.cat((entered, weights.tables[0][code0])).float(), stack.first_gain, stack.config.eps)
 
-    def choose(self, logits: Tensor, rows: Rows, codes: Tensor, codebook: int, table: Tensor | None) -> Residual | None:
+    def choose(
+        self, logits: Tensor, rows: Rows, codes: Tensor, codebook: int, weights: FrameWeights
+    ) -> Residual | None:
         count = logits.shape[0]
         frame = rows.frame[:count]
         index = rows.index[:count]
         chosen = draw(logits, rows.predictor_sampling.first(count), rows.uniform[index, frame, codebook])
         codes[:, codebook] = chosen
-        if table is not None:
-            return residual(table[chosen].float(), table.dtype)
+        if codebook < len(weights.tables):
+            stack = weights.predictor
+            return residual(weights.tables[codebook][chosen].float(), stack.first_gain, stack.config.eps)
         codes[:, 0] = rows.code0[:count]
         rows.codes[index, frame] = codes
         return None
@@ -95,14 +99,13 @@ class PlainOps:
         books = torch.arange(weights.rest.shape[0], device=codes.device)
         total = weights.rest[books, codes[:, 1:]].sum(dim=1, dtype=torch.float32)
         total = total + weights.codec_embedding[codes[:, 0]] + _next_text(rows, count, pad_row)
-        return residual(total, pad_row.dtype)
+        return residual(total, weights.talker.first_gain, weights.talker.config.eps)
 
     def commit(self, logits: Tensor, x: Residual, stack: StackWeights, rows: Rows, eos: int) -> Tensor:
         count = logits.shape[0]
         live, moved = slice(0, count), rows.advance[:count]
         code0 = draw_code0(logits, rows, live, rows.frame[live] + 1, eos)
-        hidden = normalise(x.narrow, stack.norm, stack.config.eps)
-        rows.hidden[live] = torch.where(moved[:, None], hidden, rows.hidden[live])
+        rows.hidden[live] = torch.where(moved[:, None], x.ready, rows.hidden[live])
         rows.code0[live] = torch.where(moved, code0, rows.code0[live])
         rows.seen[rows.index[live], code0] |= moved
         rows.position[live] += moved
@@ -130,14 +133,9 @@ def apply(matrix: Matrix, x: Tensor) -> Tensor:
     return (product if matrix.bias is None else product + matrix.bias).to(x.dtype)
 
 
-def normalise(x: Tensor, gain: Tensor, eps: float) -> Tensor:
-    """RMSNorm in FP32, in x's type."""
-    return F.rms_norm(x.float(), (x.shape[-1],), gain.float(), eps).to(x.dtype)
-
-
-def residual(wide: Tensor, dtype: torch.dtype) -> Residual:
-    """An FP32 stream with its copy in `dtype`."""
-    return Residual(wide=wide, narrow=wide.to(dtype))
+def residual(wide: Tensor, gain: Tensor, eps: float) -> Residual:
+    """An FP32 stream [B, C], ready for an RMSNorm with `gain` (computed in FP32, in the gain's type)."""
+    return Residual(wide=wide, ready=F.rms_norm(wide, (wide.shape[-1],), gain.float(), eps).to(gain.dtype))
 
 
 def _turn(heads: Tensor, stack: StackWeights, layer: int, cos: Tensor, sin: Tensor) -> Tensor:

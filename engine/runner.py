@@ -48,13 +48,18 @@ class Runner:
         self.quantisation: QuantReport | None = None
         if int8:
             weights, self.quantisation = quantise_weights(weights, packed=not self.on_host)
-        self._frame = FrameProgram(
-            weights=weights,
+        self.weights, self.pad_row = weights, pad_row
+        self._frame = self.program(self._make_ops(weights))
+
+    def program(self, ops: FrameOps) -> FrameProgram:
+        """The frame step of this runner's weights and rows over other operations."""
+        return FrameProgram(
+            weights=self.weights,
             rows=self.rows,
-            ops=self._make_ops(weights),
+            ops=ops,
             rotary=self._rotary,
             predictor_rotary=self._predictor_rotary,
-            pad_row=pad_row,
+            pad_row=self.pad_row,
             eos=self._eos,
         )
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from engine.shape.weights import write_shape_checkpoint
 
+HELP = "write a synthetic checkpoint of the published shapes"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", type=Path, help="new directory for about 4.3 GB")
