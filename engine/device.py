@@ -12,6 +12,7 @@ from engine.settings import Precision
 
 MIN_CAPABILITY = (8, 0)
 GRAPH_BYTES = 1 << 30  # graphs, codec state and working memory
+SMALL_MODEL_WIDTH = 1_024
 _DTYPES = {Precision.BF16: torch.bfloat16, Precision.FP32: torch.float32}
 
 
@@ -84,3 +85,11 @@ def check_memory(model: LoadedModel, limits: RowLimits) -> None:
             f"{limits.rows} requests of {limits.positions} positions need {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free; "
             "lower --max-concurrent-requests or --max-positions"
         )
+
+
+def cpu_threads(hidden: int) -> int:
+    """CPU threads for a talker of width `hidden` where the settings leave it open.
+
+    One for a small model: its operations are shorter than the hand-over between threads, which on a busy machine costs many times the work.
+    """
+    return 1 if hidden < SMALL_MODEL_WIDTH else torch.get_num_threads()

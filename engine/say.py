@@ -30,7 +30,6 @@ from engine.contract import (
 )
 from engine.errors import EngineError, UsageError
 from engine.options import add_engine_arguments, engine_settings
-from engine.synthesizer import Synthesizer
 
 HELP = "speak one text to a WAV file"
 
@@ -52,6 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.output} cannot be a file there; create the directory or choose another -o")
     settings = engine_settings(arguments, rows=1)
     request = _request(arguments, settings.max_frames)
+    from engine.synthesizer import Synthesizer  # takes seconds, which `serve` beside this command would wait for
+
     engine = Synthesizer(settings)
     console = Console(stderr=True)
     with console.status("loading the model"):

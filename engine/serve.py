@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from engine.contract import SpeechEngine
 from engine.options import add_engine_arguments, engine_settings
 from engine.server import cli
-from engine.synthesizer import Synthesizer
 
 HELP = "serve the HTTP contract"
 
@@ -19,4 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop; settings are checked before anything listens."""
     settings = engine_settings(arguments)
-    return cli.run(arguments, lambda: Synthesizer(settings))
+
+    def make_engine() -> SpeechEngine:
+        from engine.synthesizer import Synthesizer  # takes seconds; the server answers /health/live meanwhile
+
+        return Synthesizer(settings)
+
+    return cli.run(arguments, make_engine)

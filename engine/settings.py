@@ -62,4 +62,4 @@ class EngineSettings:
         """The model name that the wire reports."""
         if self.model_name:
             return self.model_name
-        return REFERENCE_NAME if self.model == REFERENCE_MODEL else self.model.resolve().name
+        return REFERENCE_NAME if self.model.resolve() == REFERENCE_MODEL.resolve() else self.model.resolve().name

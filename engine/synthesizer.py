@@ -26,7 +26,7 @@ from engine.contract import (
     SpeechRequest,
     StopReason,
 )
-from engine.device import make_runner, resolve_device, resolve_precision, weight_dtype
+from engine.device import make_runner, cpu_threads, resolve_device, resolve_precision, weight_dtype
 from engine.errors import (
     CapacityExhausted,
     EngineError,
@@ -207,8 +207,6 @@ class Synthesizer:
 
     def _prepare(self) -> Batch:
         settings = self._settings
-        if settings.threads and self._device.type == "cpu":
-            torch.set_num_threads(settings.threads)
         model = load_model(
             settings.model,
             device=self._device,
@@ -216,6 +214,8 @@ class Synthesizer:
             allow_symlinks=settings.allow_symlinks,
         )
         self._check_reach(model)
+        if self._device.type == "cpu":
+            torch.set_num_threads(settings.threads or cpu_threads(model.talker.config.transformer.hidden))
         trailing = settings.positions if settings.text_mode is TextMode.STREAMING else 0
         limits = RowLimits(
             rows=settings.rows, positions=settings.positions, frames=settings.max_frames, trailing=trailing

@@ -45,6 +45,8 @@ class Capabilities(Answer):
     max_voice_description_bytes: int
     max_duration_seconds: float
     languages: tuple[str, ...]
+    precision: str
+    device: str
     streaming: Literal["multipart/mixed"] = "multipart/mixed"
 
 

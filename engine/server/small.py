@@ -76,6 +76,8 @@ def _capabilities(service: Service) -> Capabilities:
         max_voice_description_bytes=bounds.max_voice_description_bytes,
         max_duration_seconds=bounds.max_duration_seconds,
         languages=info.languages,
+        precision=info.precision,
+        device=info.device,
     )
 
 
