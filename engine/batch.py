@@ -55,7 +55,8 @@ class Batch:
         scheduler = self._scheduler
         if any(track.owner.cancelled for track in scheduler.tracks):
             return True
-        return bool(self._flights) or bool(scheduler.advancing()) or bool(scheduler.due())
+        waiting = bool(self._flights) or self._finished_row() is not None
+        return waiting or bool(scheduler.advancing()) or bool(scheduler.due())
 
     def admit(self, ticket: Ticket) -> None:
         """Prefill one newcomer; its failure is its own."""
@@ -63,7 +64,9 @@ class Batch:
         if ticket.cancelled:
             self._fail(ticket, StopReason.CANCELLED, "request_cancelled", "cancelled before it began")
             return
-        row = self._scheduler.admit(ticket, max_frames=request.max_frames, has_room=lambda: stream.has_room and not ticket.in_flight)
+        row = self._scheduler.admit(
+            ticket, max_frames=request.max_frames, has_room=lambda: stream.has_room and not ticket.in_flight
+        )
         ticket.prefill_started = now()
         try:
             self._runner.prefill(row, ticket.plan, seed=request.seed, sampling=request.sampling)
@@ -138,12 +141,22 @@ class Batch:
                     ticket.deliver(pcm, flight.frames, final=final)
 
     def _finish_delivered(self) -> None:
+        """End every request whose last packet is handed over; making room for one may land another's last packet."""
+        while (row := self._finished_row()) is not None:
+            track = self._scheduler.tracks[row]
+            reason = track.stop
+            assert reason is not None
+            self._retire(row)
+            self._on_leave(track.owner)
+            track.owner.end(reason, reserved=self._runner.bytes_per_row, on_host=self._runner.on_host)
+
+    def _finished_row(self) -> int | None:
+        """The last row whose request is over, packets included."""
         for row in reversed(range(len(self._scheduler.tracks))):
             track = self._scheduler.tracks[row]
-            if track.stop is not None and track.delivered and not track.owner.in_flight:
-                self._retire(row)
-                self._on_leave(track.owner)
-                track.owner.end(track.stop, reserved=self._runner.bytes_per_row, on_host=self._runner.on_host)
+            if track.delivered and not track.owner.in_flight:
+                return row
+        return None
 
     def _retire(self, row: int) -> None:
         """Free a row and let the last row move into it, once neither has a packet in work."""

@@ -10,7 +10,7 @@ from engine.rows import RowLimits
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 PROMPTS = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
-CODEC_ROWS = (1, 2, 4, 8)
+CODEC_ROWS = (1, 2, 3, 4, 6, 8)
 CODEC_FRAMES = (1, 2, 4)
 
 

@@ -5,6 +5,8 @@ another's and a newcomer's first packet for neither. Events order them: a packet
 decides on the host (who advances) and what the host needs of it (the drawn codes) travel through pinned memory inside the graph.
 """
 
+# mypy: disable-error-code="no-untyped-call"  # streams and events of torch.cuda carry no types
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -133,7 +135,7 @@ class GraphRunner(Runner):
         return FusedOps(weights, self.rows.limits.rows, self._device, overlap=False)
 
     def _trailing(self, plan: PromptPlan) -> Tensor:
-        """Text rows that join the frames [N, C], made through captured prompt-sized pieces of the vocabulary table."""
+        """Text rows that join the frames [N, C]; the one part of a prefill whose length is not padded to a bucket."""
         if not plan.trailing:
             return self.rows.trailing[0, :0]
         ids = pinned(plan.trailing).to(self._device, non_blocking=True)

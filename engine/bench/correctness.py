@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engine.bench.timing import captured
 from engine.checkpoint import LoadedModel
 from engine.contract import Sampling
 from engine.frame import FrameProgram
@@ -98,11 +99,11 @@ def batch_matrix(model: LoadedModel, sizes: Sequence[int]) -> dict[str, Any]:
         ops = RecordingOps(weights, size, model.device)
         runner.rows.advance.fill_(True)
         runner.program(ops)(size, span=limits.positions)
-        row = [logits[0] for logits in ops.recorded]
-        alone = alone or row
-        worst = max(float((here - there).abs().max()) for here, there in zip(row, alone, strict=True))
+        heard = [logits[0] for logits in ops.recorded]
+        alone = alone or heard
+        worst = max(float((here - there).abs().max()) for here, there in zip(heard, alone, strict=True))
         found[f"B{size}"] = {
-            "equal_bits": all(torch.equal(here, there) for here, there in zip(row, alone, strict=True)),
+            "equal_bits": all(torch.equal(here, there) for here, there in zip(heard, alone, strict=True)),
             "largest_logit_difference": worst,
         }
     return found
@@ -111,12 +112,13 @@ def batch_matrix(model: LoadedModel, sizes: Sequence[int]) -> dict[str, Any]:
 @torch.inference_mode()
 def replay_equals_call(program: FrameProgram, rows: Rows, count: int) -> bool:
     """Whether a captured frame leaves the same bits as a called one."""
-    from engine.bench.timing import captured
+    def call() -> None:
+        program(count, span=rows.limits.positions)
 
     kept = _state(rows)
-    graph = captured(lambda: program(count, span=rows.limits.positions))
+    graph = captured(call)
     outcomes = []
-    for run in (lambda: program(count, span=rows.limits.positions), graph.replay):
+    for run in (call, graph.replay):
         _restore(rows, kept)
         run()
         outcomes.append(_state(rows))
@@ -130,6 +132,3 @@ def _state(rows: Rows) -> list[Tensor]:
 def _restore(rows: Rows, kept: list[Tensor]) -> None:
     for tensor, value in zip((*rows._moving, rows.cache.data), kept, strict=True):
         tensor.copy_(value)
-
-
-

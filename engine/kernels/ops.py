@@ -111,7 +111,8 @@ class FusedOps:
     def _write(self, y: Tensor, matrix: Matrix, gain: Tensor, old: Tensor) -> Residual:
         """A product that becomes the stream."""
         tile = tile_for(y.shape[0], matrix, gated=False)
-        out = fresh(*old.shape, programs(old.shape[1], tile), like=y)
+        count, width = old.shape
+        out = fresh(count, width, programs(width, tile), like=y)
         assert out.squares is not None
         stream = Stream(gain=gain, ready=out.ready, squares=out.squares)
         linear(y, matrix, tile, out.wide, old=old, stream=stream, overlap=self._overlap)
