@@ -48,7 +48,7 @@ class Runner:
         self.quantisation: QuantReport | None = None
         if int8:
             weights, self.quantisation = quantise_weights(weights, packed=not self.on_host)
-        self.weights, self.pad_row = weights, pad_row
+        self.weights, self.pad_row, self.prompts = weights, pad_row, model.prompts
         self._frame = self.program(self._make_ops(weights))
 
     def program(self, ops: FrameOps) -> FrameProgram:
