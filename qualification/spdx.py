@@ -1,7 +1,8 @@
 """SPDX licence expressions: bring one into canonical spelling, and decide one against a list of allowed licences.
 
 Canonical spelling is `packaging`'s; the decision is ours: OR needs one allowed side, AND needs both, WITH needs an
-allowed licence and an allowed exception. A text that is no expression is allowed by nothing.
+allowed licence and an allowed exception, or the pair by its whole name: an exception may make acceptable what its
+licence alone is not. A text that is no expression is allowed by nothing.
 """
 
 from __future__ import annotations
@@ -95,8 +96,12 @@ class _Decision:
             if not self.follows(")"):
                 raise _MalformedError
             return inside
-        licence = self.name() in self.allowed
-        return self.name() in self.exceptions and licence if self.follows("WITH") else licence
+        licence = self.name()
+        if not self.follows("WITH"):
+            return licence in self.allowed
+        exception = self.name()
+        pair = f"{licence} WITH {exception}"
+        return pair in self.allowed or (licence in self.allowed and exception in self.exceptions)
 
     def follows(self, token: str) -> bool:
         """Consume `token` if it is next."""

@@ -23,15 +23,7 @@ class AbsentGate:
         return answer(policy, self.id, Outcome.NOT_PERFORMED, n=0, detail=self.detail, reason_code=self.reason_code)
 
 
-_NO_CONTAINER = "The subject did not run in a container that this harness started."
 ABSENT_GATES = (
-    AbsentGate(id="container.identity", reason_code="no_container", detail=_NO_CONTAINER),
-    AbsentGate(id="container.hardening", reason_code="no_container", detail=_NO_CONTAINER),
-    AbsentGate(id="container.readiness", reason_code="no_container", detail=_NO_CONTAINER),
-    AbsentGate(
-        id="sbom.complete", reason_code="no_container", detail="Without an image there is no bill of materials of one."
-    ),
-    AbsentGate(id="provenance", reason_code="no_provenance", detail="No provenance statement was given."),
     AbsentGate(
         id="comparison.official",
         reason_code="no_comparison",

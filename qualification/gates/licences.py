@@ -73,7 +73,7 @@ ENVIRONMENT_GATE = LicenceGate(
     id="licences.environment",
     part="distributions",
     reason_code="no_environment_read",
-    nothing="The subject's environment could not be read: it is an endpoint.",
+    nothing="The subject's environment could not be read: an endpoint, or an image without an interpreter.",
 )
 MODEL_GATE = LicenceGate(
     id="licences.model",

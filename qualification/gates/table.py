@@ -9,10 +9,19 @@ from qualification.evaluation import Gate
 from qualification.gates.absent import ABSENT_GATES
 from qualification.gates.audio import IntegrityGate, SpeechGate
 from qualification.gates.bench import BenchGate
+from qualification.gates.container_hardening import ContainerHardeningGate
+from qualification.gates.container_identity import ContainerIdentityGate
+from qualification.gates.container_lifecycle import ContainerLifecycleGate
+from qualification.gates.container_parity import ContainerParityGate
+from qualification.gates.container_readiness import ContainerReadinessGate
+from qualification.gates.container_reproducible import ContainerReproducibleGate
 from qualification.gates.environment import EnvironmentGate
 from qualification.gates.eos import CoverageGate, RateGate
 from qualification.gates.identity import CONFIG_GATE, WEIGHTS_GATE
 from qualification.gates.licences import ENVIRONMENT_GATE, MODEL_GATE
+from qualification.gates.provenance import ProvenanceGate
+from qualification.gates.sbom_complete import SbomCompleteGate
+from qualification.gates.sbom_licences import SbomLicencesGate
 from qualification.gates.source import SourceGate
 from qualification.gates.wire import ContractGate, ReproducibilityGate
 
@@ -32,6 +41,15 @@ _GATES: Final[tuple[Gate, ...]] = (
     BenchGate(id="bench.b6", profile="B6"),
     EnvironmentGate(),
     SourceGate(),
+    ContainerIdentityGate(),
+    ContainerHardeningGate(),
+    ContainerReadinessGate(),
+    ContainerLifecycleGate(),
+    ContainerReproducibleGate(),
+    ContainerParityGate(),
+    SbomCompleteGate(),
+    SbomLicencesGate(),
+    ProvenanceGate(),
     *ABSENT_GATES,
 )
 GATES: Final[Mapping[str, Gate]] = {gate.id: gate for gate in _GATES}

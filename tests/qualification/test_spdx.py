@@ -76,3 +76,17 @@ def test_what_is_no_expression_is_allowed_by_nothing(text: str) -> None:
 def test_deep_brackets_are_decided_or_refused_but_never_raise() -> None:
     assert is_allowed("(" * 50 + "MIT" + ")" * 50, ALLOWED)
     assert not is_allowed("(" * 5_000 + "MIT" + ")" * 5_000, ALLOWED)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("GPL-3.0-or-later WITH GCC-exception-3.1", True),
+        ("GPL-3.0-or-later", False),
+        ("GPL-3.0-or-later WITH LLVM-exception", False),
+        ("MIT AND GPL-3.0-or-later WITH GCC-exception-3.1", True),
+        ("MIT WITH GCC-exception-3.1", False),
+    ],
+)
+def test_a_pair_can_be_allowed_where_its_licence_alone_is_not(text: str, expected: bool) -> None:
+    assert is_allowed(text, {*ALLOWED, "GPL-3.0-or-later WITH GCC-exception-3.1"}) is expected
