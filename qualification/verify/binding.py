@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from qualification import identity, paths
+from qualification import identity, paths, strictjson
 from qualification.evidence_view import EvidenceView
 from qualification.pins import WEIGHTS, read_pins
 from qualification.verify.findings import Finding
@@ -49,6 +49,10 @@ def _runs(evidence: EvidenceView) -> Iterator[Finding]:
     run_id = evidence.run["run_id"]
     for path in _NAME_A_RUN:
         other = evidence.document(path).get("run_id") if evidence.exists(path) else run_id
+        if other != run_id:
+            yield Finding(code="binding.run", file=path, detail=f"belongs to run {other}, not to {run_id}")
+    for path in (path for path in evidence.walked.files if path.startswith("records/")):
+        other = strictjson.load(paths.locate(evidence.root, path), path).get("run_id", run_id)
         if other != run_id:
             yield Finding(code="binding.run", file=path, detail=f"belongs to run {other}, not to {run_id}")
 

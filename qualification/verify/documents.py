@@ -2,17 +2,22 @@
 
 1. Every JSON document and every line of raw records and telemetry is strict JSON of its schema.
 2. Each lies there in canonical form, byte for byte, so that one content has one digest.
-3. A document under `records/` names its schema, which must be one of this project.
+3. A document under `records/` names its schema, which must be one of this project; a provenance statement, whose form
+   in-toto fixes, is known by its name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from qualification import paths, schema, strictjson
 from qualification.errors import QualificationError
 from qualification.evidence_view import DOCUMENTS, EvidenceView
+from qualification.gates.container_evidence import PROVENANCE
 from qualification.verify.findings import Finding
+
+_FOREIGN: Final = {paths.STATEMENT: "envelope", PROVENANCE: "provenance"}  # by standards that name no schema of ours
 
 
 def check(evidence: EvidenceView) -> Iterator[Finding]:
@@ -39,8 +44,8 @@ def _canonical(path: str, evidence: EvidenceView) -> bytes:
     if path in DOCUMENTS:
         return strictjson.dumps(evidence.document(path))
     document = strictjson.load(paths.locate(evidence.root, path), path)
-    if path == paths.STATEMENT:
-        schema.validate("envelope", document, path)
+    if path in _FOREIGN:
+        schema.validate(_FOREIGN[path], document, path)
     elif path.startswith("records/"):
         schema.validate(schema.name_of(document, path), document, path)
     return strictjson.dumps(document)
