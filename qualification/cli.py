@@ -77,6 +77,9 @@ def qualify(arguments: argparse.Namespace) -> int:
         plan=arguments.plan,
         key=arguments.key,
         engine_command=tuple(shlex.split(arguments.engine_command or "")),
+        image=arguments.image,
+        container=arguments.container,
+        accept_symlinks=arguments.accept_symlinks,
     )
     return run(options, as_json=arguments.json)
 
@@ -102,6 +105,24 @@ def report(arguments: argparse.Namespace) -> int:
     out = arguments.out if arguments.out is not None else arguments.path.with_name(f"{arguments.path.name}.html")
     write_once(out, draw(EvidenceView(arguments.path)).encode())
     print(out)
+    return 0
+
+
+def pin(arguments: argparse.Namespace) -> int:
+    """Pin a model that this project made, so that its directory has a tier."""
+    # Imported here: spelling licences needs a package that the verifier's environment lacks.
+    from qualification.pinning import pin_model
+
+    pinned = pin_model(
+        arguments.model,
+        tier=arguments.tier,
+        model_id=arguments.model_id,
+        licence=arguments.licence,
+        source=arguments.source,
+        pins_path=arguments.pins,
+        revision=arguments.revision,
+    )
+    print(f"{arguments.pins}: {pinned.id}, tier {pinned.tier}, {len(pinned.files)} files")
     return 0
 
 
@@ -138,6 +159,7 @@ def _parser() -> argparse.ArgumentParser:
     drawing = _add(commands, "report", report, "draw the report of a bundle again")
     drawing.add_argument("path", type=Path, metavar="PATH", help="directory of the bundle")
     drawing.add_argument("--out", type=Path, help="file to write (default: PATH.html)")
+    _add_pin(_add(commands, "pin", pin, "pin a model that this project made by the hashes of its files"))
     making = _add(commands, "keygen", keygen, "make an Ed25519 key pair")
     making.add_argument("private", type=Path, metavar="PRIVATE", help="file of the private key; PRIVATE.pub is public")
     signed = _add(commands, "sign", sign, "sign a sealed bundle")
@@ -152,8 +174,16 @@ def _add_qualify(parser: argparse.ArgumentParser) -> None:
     subject.add_argument(
         "--endpoint", metavar="URL", help="a server that runs already; with --model its files are hashed"
     )
+    subject.add_argument("--image", metavar="NAME@DIGEST", help="run somebody else's image; a tag is refused")
+    subject.add_argument(
+        "--container", action="store_true", help="run an image of this commit, built where none is there; with --model "
+        "of that model; without a container engine the engine runs as a process, and the record says so"
+    )  # fmt: skip
     subject.add_argument("--engine-command", metavar="COMMAND", help="start another engine that speaks the same wire")
     parser.add_argument("--model", type=Path, metavar="DIR", help="model directory (default: the embedded model)")
+    parser.add_argument(
+        "--accept-symlinks", action="store_true", help="follow links in the model directory, which then has no tier"
+    )
     parser.add_argument("--precision", help="passed on to the engine: fp32, bf16")
     parser.add_argument("--device", help="passed on to the engine: cpu, cuda")
     parser.add_argument(
@@ -165,6 +195,19 @@ def _add_qualify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plan", type=Path, metavar="FILE", help="load profiles by tier")
     parser.add_argument("--key", type=Path, metavar="FILE", help="private key that signs the bundle")
     parser.add_argument("--json", action="store_true", help="answer with one JSON document on standard output")
+
+
+def _add_pin(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, metavar="MODEL_DIR", help="directory whose every file is pinned")
+    parser.add_argument("--tier", required=True, help="reference or shape; release pins are written by hand")
+    parser.add_argument("--model-id", required=True, metavar="ID", help="name; pins of that name are replaced")
+    parser.add_argument("--licence", required=True, metavar="SPDX", help="SPDX expression of the model's licence")
+    parser.add_argument("--source", required=True, metavar="TEXT", help="where the files come from")
+    parser.add_argument("--revision", help="revision at the source, where it has any")
+    parser.add_argument(
+        "--pins", type=Path, metavar="FILE", default=paths.data_file(paths.PINS),
+        help="pins to write (default: the packaged ones)",
+    )  # fmt: skip
 
 
 def _add(

@@ -11,6 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from qualification.bench.profiles import load_plan
 from qualification.bench.target import parse_target
+from qualification.container.faults import ContainerFault
+from qualification.container.reference import parse as parse_reference
 from qualification.errors import BundleError, InputError, UsageError
 from qualification.pins import Pins, load_pins
 from qualification.policy import Policy, load_policy
@@ -19,12 +21,14 @@ from qualification.subject import embedded_model
 from qualification.workload import Workload, load_workload
 
 EVIDENCE = Path("evidence")
+BESIDE = (SUMMARY, RESULTS) = ("summary.md", "junit.xml")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """What the command line asked for. None: the default, or nothing. `engine_command` starts a foreign engine that
-    prints the same `listening` line."""
+    prints the same `listening` line. `image` runs somebody else's image by digest, `container` one of this commit;
+    `accept_symlinks` follows links in the model directory, which then has no tier."""
 
     model: Path | None = None
     endpoint: str | None = None
@@ -37,11 +41,15 @@ class Options:
     plan: Path | None = None
     key: Path | None = None
     engine_command: tuple[str, ...] = ()
+    image: str | None = None
+    container: bool = False
+    accept_symlinks: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """Checked inputs. `model` None: an endpoint or a foreign engine whose files nobody can hash."""
+    """Checked inputs. `model` None: an endpoint or a foreign engine whose files nobody can hash, or an image, which
+    brings its own."""
 
     options: Options
     run_id: str
@@ -57,21 +65,18 @@ def prepare(options: Options) -> Inputs:
     """Read every input; nothing is written or started.
 
     Raises:
-        UsageError: options that contradict each other, or an endpoint that is no URL.
-        BundleError: the output directory exists.
+        UsageError: options that contradict each other, an endpoint that is no URL, or an image by tag.
+        BundleError: the output directory, or a summary beside it, exists.
         InputError, SigningError: an input document or key cannot be used.
     """
-    if options.endpoint is not None:
-        parse_target(options.endpoint)
-        if options.precision or options.device or options.engine_command:
-            raise UsageError("--precision, --device and --engine-command set up an engine that is started here; "
-                             "an endpoint runs already")  # fmt: skip
+    _check_subject(options)
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     out = options.out if options.out is not None else EVIDENCE / run_id
-    if out.exists() or out.is_symlink():
-        raise BundleError(f"{out} exists already; evidence is written once, choose another directory")
+    for place in (out, *(beside(out, ending) for ending in BESIDE)):
+        if place.exists() or place.is_symlink():
+            raise BundleError(f"{place} exists already; evidence is written once, choose another directory")
     model = options.model
-    if model is None and options.endpoint is None and not options.engine_command:
+    if model is None and options.endpoint is None and options.image is None and not options.engine_command:
         model = embedded_model()
     try:
         policy, pins = load_policy(options.policy), load_pins(options.pins)
@@ -90,3 +95,34 @@ def prepare(options: Options) -> Inputs:
         model=model,
         key=load_private(options.key) if options.key else None,
     )
+
+
+def beside(out: Path, ending: str) -> Path:
+    """A file beside a bundle, named after it."""
+    return out.with_name(f"{out.name}.{ending}")
+
+
+def _check_subject(options: Options) -> None:
+    if options.endpoint is not None:
+        parse_target(options.endpoint)
+        if options.precision or options.device or options.engine_command:
+            raise UsageError("--precision, --device and --engine-command set up an engine that is started here; "
+                             "an endpoint runs already")  # fmt: skip
+    subjects = (options.endpoint, options.engine_command, options.image, options.container)
+    if sum(bool(subject) for subject in subjects) > 1:
+        raise UsageError("--endpoint, --engine-command, --image and --container each name the subject; give one")
+    if options.image is None and not options.container:
+        return
+    if options.precision or options.device:
+        raise UsageError("--precision and --device set up a process; an image brings its own settings")
+    if options.image is not None:
+        if options.model is not None:
+            raise UsageError("--image brings its own model files, which are hashed; leave --model out")
+        _check_reference(options.image)
+
+
+def _check_reference(image: str) -> None:
+    try:
+        parse_reference(image)
+    except ContainerFault as fault:
+        raise UsageError(f"{fault.code}: {fault}") from fault

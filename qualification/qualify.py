@@ -11,17 +11,20 @@ import json
 from qualification import paths, signing
 from qualification.drawing import report_program
 from qualification.errors import QualificationError
+from qualification.evidence_view import EvidenceView
 from qualification.gates.table import GATES
-from qualification.inputs import Inputs, Options, prepare
+from qualification.inputs import RESULTS, SUMMARY, Inputs, Options, beside, prepare
 from qualification.progress import Screen, console_for
+from qualification.report import junit, markdown
 from qualification.run import Qualified, Run
+from qualification.strictjson import write_once
 from qualification.verify.report import Verification
 from qualification.verify.trust import Trust
 from qualification.verify.verifier import verify
 
 
 def qualify(options: Options, *, as_json: bool) -> int:
-    """Qualify a subject, verify the bundle that came out, say what it amounts to, and return the exit status.
+    """Qualify a subject, sum the bundle up beside it, verify it, say what it amounts to, and return the exit status.
 
     Raises:
         QualificationError: the run could not be finished; what was gathered is kept and said where.
@@ -34,9 +37,17 @@ def qualify(options: Options, *, as_json: bool) -> int:
     except (QualificationError, KeyboardInterrupt):
         screen.step("kept", f"{inputs.out}: what was gathered so far, unsealed; see records/interruption.json")
         raise
+    _write_beside(sealed)
     checked = verify(sealed.root, _own_trust(inputs), GATES, draw)
     _tell(sealed, checked, screen, as_json=as_json)
     return checked.exit_code
+
+
+def _write_beside(sealed: Qualified) -> None:
+    """Summary and test results for a job page, beside the bundle: they are no evidence and are not sealed."""
+    evidence = EvidenceView(sealed.root)
+    for ending, render in ((SUMMARY, markdown.render), (RESULTS, junit.render)):
+        write_once(beside(sealed.root, ending), render(evidence).encode())
 
 
 def _own_trust(inputs: Inputs) -> Trust:

@@ -7,18 +7,17 @@ are, with `records/interruption.json` beside them and without a manifest, so tha
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from qualification import identity, licences, paths
+from qualification import paths
 from qualification.bench.clock import Clock
 from qualification.bench.phases import PhaseLog, utc_now
 from qualification.bench.profiles import Plan, load_plan
 from qualification.bundle import BundleWriter, Report
+from qualification.container.session import ContainerSession, NoEngine, session_for
 from qualification.environment import capture_environment
 from qualification.errors import (
     BundleError,
@@ -30,16 +29,18 @@ from qualification.errors import (
 )
 from qualification.evidence_view import EvidenceView
 from qualification.gates.table import GATES
+from qualification.identification import Parts, identify
 from qualification.inputs import Inputs
 from qualification.measure import Measurer
-from qualification.policy import Verdict
+from qualification.policy import UNVERIFIED, Verdict
 from qualification.progress import Screen
 from qualification.results import GateResult
-from qualification.run_record import roots, run_document, today
+from qualification.run_record import run_document
 from qualification.schema import urn
 from qualification.source_state import source_state
 from qualification.subject import Subject, at_endpoint, engine_command, started
 from qualification.telemetry import Sampler
+from qualification.workload import Kind
 
 _CAUSES = (
     (UsageError, "usage"),
@@ -73,8 +74,9 @@ class Run:
         self._source = source_state()
         self._bundle = BundleWriter.create(inputs.out)
         self._subject: Subject | None = None
+        self._container = session_for(inputs, self._clock)
         self._plan: Plan | None = None
-        self._tier = identity.UNVERIFIED
+        self._tier = UNVERIFIED
         self.stage = "identify"
 
     def qualify(self) -> Qualified:
@@ -84,16 +86,41 @@ class Run:
             QualificationError: the run could not be finished; the directory says why.
         """
         try:
-            self._identify()
-            with self._launched() as subject:
-                self._measure(subject)
+            self._copy_inputs()
+            self._run()
             return self._seal()
         except (Exception, KeyboardInterrupt) as error:  # a fault of our own, too, must not pass for a finished run
             self._interrupted(error)
             raise
 
-    def _identify(self) -> None:
-        """Copy the inputs, hash the model, read the licences; the tier follows from the hashes."""
+    def _run(self) -> None:
+        """In a container, or where there is no engine for one, as a process; the record says which and why."""
+        if self._container is not None:
+            try:
+                self._run_container(self._container)
+                return
+            except NoEngine as fault:
+                if self._inputs.options.image is not None:
+                    raise  # measuring something else would answer another question
+                self._screen.step("container", f"not performed: {fault}")
+        unreadable = self._inputs.options.endpoint is not None
+        self._identify(Parts(model=self._inputs.model, metadata=None if unreadable else ()))
+        with self._launched(self._launching()) as subject:
+            self._measure(subject)
+
+    def _run_container(self, session: ContainerSession) -> None:
+        """Identity comes from the files inside, so the image runs before it is identified."""
+        with self._launched(session.subject()) as subject:
+            self._identify(session.parts)
+            self._measure(subject)
+            items = self._inputs.workload.items(Kind.BENCH, seeds=1)
+            try:
+                with self._phases.phase("other", "speak inside and outside the container by turns"):
+                    session.compare(self._inputs.run_id, subject, items)
+            except SubjectError as error:
+                self._screen.step("parity", f"not performed: {error}")
+
+    def _copy_inputs(self) -> None:
         inputs = self._inputs
         for path, document in (
             (paths.POLICY, inputs.policy.document),
@@ -101,38 +128,26 @@ class Run:
             (paths.WORKLOAD, inputs.workload.document),
         ):
             self._bundle.document(path, document)
-        with self._phases.phase("setup", "hash the model and read licences"):
-            found = identity.survey(inputs.model, inputs.pins) if inputs.model else ()
-            judgement = identity.judge(found, inputs.pins)
-            self._bundle.document(paths.IDENTITY, identity.identity_document(inputs.run_id, judgement))
-            self._tier = judgement.tier
-            self._screen.step("identity", judgement.sentence)
-            self._bundle.document(paths.LICENCES, self._licences(judgement))
-        self._plan = load_plan(self._tier, inputs.workload, inputs.options.plan)
 
-    def _licences(self, judgement: identity.Judgement) -> dict[str, Any]:
-        inputs = self._inputs
-        rules = licences.LicenceRules.from_policy(inputs.policy.document, today())
-        distributions: Sequence[licences.LicenceRecord] = ()
-        if inputs.options.endpoint is None:
-            path = licences.subject_path(Path(sys.executable))
-            distributions = licences.distribution_licences(path, roots(), rules)
-        models: Sequence[licences.LicenceRecord] = ()
-        if inputs.model is not None:
-            weights = [f.path for f in judgement.findings if f.found and identity.role_of(f.path) == "weights"]
-            matched = None if judgement.tier == identity.UNVERIFIED else judgement.model
-            models = licences.model_licences(inputs.model, matched, weights, rules)
-        self._screen.step("licences", f"{len(distributions)} distributions, {len(models)} model files read")
-        return licences.licences_document(inputs.run_id, distributions, models, rules)
+    def _identify(self, parts: Parts) -> None:
+        """Hash the model, read the licences; the tier follows from the hashes, and the plan from the tier."""
+        with self._phases.phase("setup", "hash the model and read licences"):
+            found = identify(self._inputs, parts)
+            self._bundle.document(paths.IDENTITY, found.identity)
+            self._screen.step("identity", found.sentence)
+            self._bundle.document(paths.LICENCES, found.licences)
+            self._screen.step("licences", found.read)
+        self._tier = found.tier
+        self._plan = load_plan(found.tier, self._inputs.workload, self._inputs.options.plan)
 
     @contextmanager
-    def _launched(self) -> Iterator[Subject]:
+    def _launched(self, launching: AbstractContextManager[Subject]) -> Iterator[Subject]:
         """The subject, ready; what it wrote is kept once it has stopped."""
         self.stage = "launch"
         try:
             with ExitStack() as stack:
                 with self._phases.phase("setup", "start the subject"):
-                    subject = stack.enter_context(self._launching())
+                    subject = stack.enter_context(launching)
                 self._subject = subject
                 said = subject.capabilities
                 where = f"{said.model} at {subject.target.url}, {said.max_concurrent_requests} slots"
@@ -177,9 +192,9 @@ class Run:
                     screen=self._screen,
                 ).run()
         except SubjectError as error:
-            if subject.process is None or subject.process.running:
+            if subject.alive():
                 raise
-            raise SubjectError(f"{error}\n{subject.process.obituary('died')}") from error
+            raise SubjectError(f"{error}\n{subject.obituary()}") from error
 
     def _sampler(self, subject: Subject, interval_ms: int) -> AbstractContextManager[object]:
         """Telemetry of a process; of an endpoint there is none to be had."""
@@ -198,11 +213,13 @@ class Run:
             self._inputs,
             plan=self._plan,
             subject=self._subject,
+            image=self._container.image if self._container else None,
             tier=self._tier,
             source=self._source,
             started_utc=self._started_utc,
         )
         self._bundle.document(paths.RUN, document)
+        self._keep_container()
         verdict = self._bundle.seal(GATES, report=self._report, key=self._inputs.key)
         results = EvidenceView(self._bundle.root).document(paths.GATES)["results"]
         return Qualified(
@@ -213,6 +230,13 @@ class Run:
         """Say in the directory why it will never be sealed; what cannot be written then must not hide the error."""
         with suppress(OSError, QualificationError):
             self._write_interruption(error)
+        with suppress(OSError, QualificationError):
+            self._keep_container()
+
+    def _keep_container(self) -> None:
+        """Write what the container left."""
+        for path, content in (self._container.files(self._inputs.run_id) if self._container else {}).items():
+            self._bundle.raw_bytes(path, content)
 
     def _write_interruption(self, error: BaseException) -> None:
         if not (self._bundle.root / paths.PHASES).exists() and self._phases.phases:

@@ -6,6 +6,7 @@ evidence travels.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from importlib import metadata
@@ -24,9 +25,17 @@ UNKNOWN = "unknown"
 
 
 def run_document(
-    inputs: Inputs, *, plan: Plan, subject: Subject, tier: str, source: SourceState, started_utc: str
+    inputs: Inputs,
+    *,
+    plan: Plan,
+    subject: Subject,
+    image: Mapping[str, Any] | None,
+    tier: str,
+    source: SourceState,
+    started_utc: str,
 ) -> dict[str, Any]:
-    """The document, ending now. Precision and device are what the subject reports, else what it was told."""
+    """The document, ending now. Precision and device are what the subject reports, else what it was told; `image` names
+    the digests that ran, None where no container did."""
     said, options = subject.capabilities, inputs.options
     return {
         "schema": urn("run"),
@@ -42,7 +51,7 @@ def run_document(
             "device": said.device or options.device or UNKNOWN,
             "endpoint": subject.target.url,
             "command": [_without_directory(word) for word in subject.command],
-            "image": None,
+            "image": dict(image) if image is not None else None,
             "max_concurrent_requests": said.max_concurrent_requests,
         },
         "tier": tier,

@@ -1,4 +1,4 @@
-"""The engine under test: a process that the harness starts and stops, or an endpoint that is already there.
+"""The engine under test: a process or container that the harness starts and stops, or an endpoint already there.
 
 The harness knows a subject by its wire alone: an address, what it says of itself, and (for a process) a process id,
 an exit status and the last lines that it wrote. `engine` is never imported: where its embedded model lies is asked of
@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,8 @@ _POLL_SECONDS = 0.3
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A subject that answers. `pid` is None for an endpoint: nothing can be sampled there."""
+    """A subject that answers. `pid` is None for an endpoint: nothing can be sampled there. A container is no child of
+    ours: `watch` says whether it runs, `log` what it wrote last."""
 
     kind: str
     target: Target
@@ -35,14 +36,27 @@ class Subject:
     command: tuple[str, ...]
     pid: int | None
     process: EngineProcess | None
+    watch: Callable[[], bool] | None = None
+    log: Callable[[], tuple[str, ...]] | None = None
 
     def alive(self) -> bool:
-        """Whether the process still runs; an endpoint is presumed to."""
+        """Whether the process or container still runs; an endpoint is presumed to."""
+        if self.watch is not None:
+            return self.watch()
         return self.process is None or self.process.running
 
     def log_tail(self) -> tuple[str, ...]:
-        """The last lines that the process wrote; empty for an endpoint."""
+        """The last lines that it wrote; empty for an endpoint."""
+        if self.log is not None:
+            return self.log()
         return () if self.process is None else self.process.log_tail()
+
+    def obituary(self) -> str:
+        """What is known of one that died, its last lines included."""
+        if self.process is not None:
+            return self.process.obituary("died")
+        lines = "\n".join(f"    {line}" for line in self.log_tail()[-12:]) or "    (it wrote nothing)"
+        return f"the {self.kind} died; its last lines:\n{lines}"
 
 
 def engine_command(*, model: Path, precision: str | None, device: str | None) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ A `ContainerFault` ends the block; the record has it, and `bundle_files` works a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 from qualification import strictjson
@@ -33,24 +34,49 @@ _BESIDE: Final = {"sbom.cdx.json": "sbom/image.cdx.json", "provenance.json": "re
 def launched(
     order: ContainerOrder, record: ContainerRecord, clock: Clock
 ) -> Iterator[tuple[Subject, ContainerSubject]]:
-    """A ready container, drilled, as a subject; its main process can be sampled like any other.
+    """A ready container, drilled, as a subject; its main process can be sampled like any other that this host sees.
+    Its last lines can still be read when it is gone.
 
     Raises:
         ContainerFault: as `container_subject`.
     """
     with container_subject(order, record) as found:
-        target = parse_target(found.url)
-        yield (
-            Subject(
-                kind="container",
-                target=target,
-                capabilities=ask_capabilities(target, clock),
-                command=(),
-                pid=found.pid,
-                process=None,
-            ),
-            found,
+        target, log = parse_target(found.url), KeptLog(found.log_tail)
+        subject = Subject(
+            kind="container",
+            target=target,
+            capabilities=ask_capabilities(target, clock),
+            command=(),
+            pid=found.pid if _seen(found.pid) else None,
+            process=None,
+            watch=found.alive,
+            log=log.tail,
         )
+        try:
+            yield subject, found
+        finally:
+            log.keep()
+
+
+def _seen(pid: int) -> bool:
+    """Whether this host numbers processes as the engine does; one in a virtual machine has numbers of its own."""
+    return Path(f"/proc/{pid}").exists()
+
+
+class KeptLog:
+    """Last lines that outlive their container."""
+
+    def __init__(self, read: Callable[[], tuple[str, ...]]) -> None:
+        self._read = read
+        self._kept: tuple[str, ...] | None = None
+
+    def tail(self) -> tuple[str, ...]:
+        """The lines as they are, or as they were when the log was kept."""
+        return self._read() if self._kept is None else self._kept
+
+    def keep(self) -> None:
+        """Read for the last time."""
+        self._kept = self._read()
 
 
 def image_of(found: ContainerSubject) -> dict[str, Any]:

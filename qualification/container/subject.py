@@ -61,8 +61,11 @@ class ContainerSubject:
     container: Container
 
     def alive(self) -> bool:
-        """Whether it still runs."""
-        self.container.reload()
+        """Whether it still runs; one that is gone does not."""
+        try:
+            self.container.reload()
+        except docker.errors.NotFound:
+            return False
         return bool(self.container.status == "running")
 
     def log_tail(self) -> tuple[str, ...]:

@@ -4,109 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import psutil
 import pytest
 
 from qualification.cli import main
 from qualification.paths import data_file
-from qualification.pinning import pin_model
+from tests.qualification.desk import FAKE, Desk, edited, small_plan
 from tests.qualification.fake_server import Behaviour, running
-from tests.qualification.safetensors_files import write_sound
-
-FAKE = f"{shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).with_name('fake_server.py')))}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Desk:
-    """A small model with pins, and a plan and a policy small enough for a test."""
-
-    root: Path
-    model: Path
-    options: tuple[str, ...]
-
-    @property
-    def out(self) -> Path:
-        return self.root / "bundle"
-
-    def qualify(self, *options: str) -> int:
-        return main(["qualify", *self.options, "--out", str(self.out), *options])
-
-    def fake(self, *fault: str) -> int:
-        """Qualify the fake as if it ran the small model."""
-        return self.qualify("--engine-command", f"{FAKE} {shlex.join(fault)}", "--model", str(self.model))
-
-    def verify(self, *options: str) -> int:
-        trust = ("--policy", str(self.root / "policy.json"), "--pins", str(self.root / "pins.json"))
-        return main(["verify", str(self.out), *trust, *options])
-
-    def json(self, path: str) -> Any:
-        return json.loads((self.out / path).read_bytes())
-
-    def outcomes(self) -> dict[str, str]:
-        return {result["id"]: result["outcome"] for result in self.json("gates.json")["results"]}
-
-    def lines(self, path: str) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.out / path).read_bytes().splitlines()]
-
-
-def edited(source: Path, target: Path, change: Callable[[dict[str, Any]], None]) -> Path:
-    document = json.loads(source.read_bytes())
-    change(document)
-    target.write_text(json.dumps(document))
-    return target
-
-
-def small_plan(plan: dict[str, Any]) -> None:
-    rules = plan["tiers"]["reference"]
-    rules["profiles"] = [profile for profile in rules["profiles"] if profile["name"] != "B6"]
-    for profile in rules["profiles"]:
-        profile["warmup_requests"] = min(profile["warmup_requests"], 1)
-        profile["repeats"] = 1 if profile["name"] in ("EOS", "SWITCH") else 2
-        profile["entries"] = {"EOS": ["coverage-*"], "SWITCH": ["switch-de-en"]}.get(
-            profile["name"], ["bench-zh-short"]
-        )
-        profile["seeds"] = "first" if profile["name"] == "B1" else "rotate"
-
-
-def small_policy(policy: dict[str, Any]) -> None:
-    rules = policy["tiers"]["reference"]
-    rules["required"] = [
-        gate for gate in rules["required"] if gate not in ("licences.environment", "bench.b6", "bench.b1", "bench.b3")
-    ]  # the first hangs on the machine's packages, the others need more requests than a test sends
-    rules["counts"] |= {"successes_per_profile": 1}
-
-
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the report out: drawing it twice a run is most of the time, and its own tests look at it."""
-    for place in ("qualify", "cli"):
-        monkeypatch.setattr(f"qualification.{place}.report_program", lambda: None)
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    model = tmp_path / "model"
-    write_sound(model / "model.safetensors")
-    (model / "config.json").write_text('{"model_type": "small"}\n')
-    pins = Path(shutil.copy(data_file("pins.json"), tmp_path))
-    pin_model(
-        model, tier="reference", model_id="example/small", licence="Apache-2.0", source="made by a test", pins_path=pins
-    )
-    plan = edited(data_file("plan.json"), tmp_path / "plan.json", small_plan)
-    policy = edited(data_file("policy.json"), tmp_path / "policy.json", small_policy)
-    options = ("--plan", str(plan), "--policy", str(policy), "--pins", str(pins))
-    return Desk(root=tmp_path, model=model, options=options)
 
 
 def test_a_good_engine_is_qualified_and_anybody_can_verify_it(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,6 +41,9 @@ def test_a_good_engine_is_qualified_and_anybody_can_verify_it(desk: Desk, capsys
     drawn = desk.root / "again.html"
     assert main(["report", str(desk.out), "--out", str(drawn)]) == 0
     assert drawn.read_bytes() == (desk.out / "report.html").read_bytes()
+    assert "Qualified" in desk.out.with_name("bundle.summary.md").read_text()
+    suite = ElementTree.parse(desk.out.with_name("bundle.junit.xml")).getroot()[0]
+    assert (suite.get("failures"), suite.get("tests")) == ("0", str(len(outcomes)))
     assert desk.json("run.json")["subject"]["command"][0] == Path(sys.executable).name
     stored = [line for line in desk.lines("samples/eos.jsonl") if line["audio"]]
     assert len({line["workload_id"] for line in stored}) == len(stored) == 24
@@ -279,6 +194,39 @@ def test_an_output_directory_that_exists_is_refused_before_any_work(
     assert list(desk.out.iterdir()) == []
 
 
+@pytest.mark.parametrize("ending", ["summary.md", "junit.xml"])
+def test_a_summary_that_exists_is_refused_before_any_work(
+    desk: Desk, ending: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.out.with_name(f"bundle.{ending}").write_text("of another run")
+    assert desk.fake() == 5
+    assert "exists already" in capsys.readouterr().err
+    assert not desk.out.exists()
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_model_of_links_is_followed_only_when_asked_and_has_no_tier(desk: Desk) -> None:
+    linked = desk.root / "linked"
+    linked.mkdir()
+    for file in desk.model.iterdir():
+        (linked / file.name).symlink_to(file)
+    command = ("--engine-command", FAKE, "--model", str(linked))
+    assert desk.qualify(*command, "--accept-symlinks") == 7
+    identity = desk.json("identity.json")
+    assert (identity["symlinks"], identity["tier"]) == ("accepted", "unverified")
+    assert {item["outcome"] for item in identity["files"]} == {"matched"}
+    assert desk.verify() == 7
+
+
+def test_a_model_is_pinned_from_the_command_line(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    pins = desk.root / "pins.json"
+    words = ["--model-id", "example/again", "--licence", "Apache-2.0", "--source", "made by a test"]
+    assert main(["pin", str(desk.model), "--tier", "reference", *words, "--pins", str(pins)]) == 0
+    assert "example/again, tier reference, 2 files" in capsys.readouterr().out
+    assert "example/again" in {model["id"] for model in json.loads(pins.read_bytes())["models"]}
+    assert main(["pin", str(desk.model), "--tier", "release", *words, "--pins", str(pins)]) == 3
+
+
 @pytest.mark.usefixtures("undrawn")
 def test_an_engine_that_refuses_its_model_is_told_with_its_own_words(
     desk: Desk, capsys: pytest.CaptureFixture[str]
@@ -296,13 +244,19 @@ def test_an_engine_that_refuses_its_model_is_told_with_its_own_words(
         (("--model", "/no/such/model"), 3, "/no/such/model"),
         (("--endpoint", "localhost"), 2, "http://host:port"),
         (("--endpoint", "http://127.0.0.1:1", "--precision", "fp32"), 2, "--precision"),
+        (("--image", "assay/engine:1"), 2, "reference_by_tag"),
+        (("--image", "assay/engine"), 2, "reference_by_tag"),
+        (("--image", "assay/engine@sha256:12"), 2, "reference_malformed"),
+        (("--image", f"x/y@sha256:{'0' * 64}", "--model", "{plan}"), 2, "--model"),
+        (("--container", "--device", "cuda"), 2, "--device"),
         (("--policy", "/no/such/policy.json"), 3, "/no/such/policy.json"),
         (("--key", "/no/such/key"), 6, "/no/such/key"),
         (("--workload", "{plan}"), 3, "plan.json"),
         (("--plan", "/no/such/plan.json"), 3, "/no/such/plan.json"),
     ],
-    ids=["model", "endpoint", "contradiction", "policy", "key", "workload", "plan"],
-)
+    ids=["model", "endpoint", "contradiction", "tag", "no-digest", "short-digest", "image-model", "image-device",
+         "policy", "key", "workload", "plan"],
+)  # fmt: skip
 @pytest.mark.usefixtures("undrawn")
 def test_bad_input_is_refused_with_a_message_and_a_status(
     desk: Desk, options: tuple[str, ...], status: int, words: str, capsys: pytest.CaptureFixture[str]
