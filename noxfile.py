@@ -70,6 +70,20 @@ def benchmarks(session: nox.Session) -> None:
 
 
 @nox.session
+def image(session: nox.Session) -> None:
+    """Build the image of this commit twice, compare, and describe it; needs a Docker engine."""
+    install(session, "engine,harness")
+    session.run("python", "-m", "qualification.container", "image", "--twice", "--clean", *session.posargs)
+
+
+@nox.session(name="container-tests")
+def container_tests(session: nox.Session) -> None:
+    """The container tests on a stand-in image; needs a Docker engine."""
+    install(session, "engine,harness", "tests")
+    session.run("pytest", "-m", "docker", "tests/qualification/container/test_docker.py", *session.posargs)
+
+
+@nox.session
 def recipe(session: nox.Session) -> None:
     """Train the embedded model from nothing: `nox -s recipe -- all`, on a GPU or slowly on a CPU."""
     install(session, "engine,recipe")
