@@ -20,8 +20,8 @@ from engine.config import read_codec_config, read_talker_config
 from engine.talker import SpeechModel
 
 ROLE = "assistant"
-CODEC_GAIN = 0.7  # less, and the codes would hardly be heard beside the biases; more, and the samples would clip
-CODEC_VOLUME = 0.5  # of the last convolution, for the same reason
+CODEC_GAIN = 0.7  # less, and the codes would hardly be heard beside the biases
+CODEC_PEAK = 0.5  # loudest sample of random codes: well inside [-1, 1], so that no clamp hides a difference
 CODES = 64  # codec vocabulary below the control ids
 LANGUAGES = {"english": CODES + 2, "german": CODES + 5, "chinese": CODES + 7}
 
@@ -58,9 +58,7 @@ def write_tiny_checkpoint(directory: Path, shape: TinyShape | None = None) -> Pa
     save_file({k: v.to(torch.bfloat16) for k, v in model.state_dict().items()}, directory / "model.safetensors")
     codec = CodecDecoder(read_codec_config(directory / "speech_tokenizer/config.json"))
     _randomise(codec, gain=CODEC_GAIN)
-    with torch.no_grad():
-        for value in codec.decoder[-1].parameters():
-            value.mul_(CODEC_VOLUME)
+    _set_peak(codec)
     tensors = {f"decoder.{name}": value for name, value in codec.state_dict().items()}
     save_file(tensors, directory / "speech_tokenizer/model.safetensors")
     return directory
@@ -85,6 +83,18 @@ def _randomise(module: torch.nn.Module, gain: float = 1.0) -> None:
                 fan_in = value[0].numel() if "embedding" not in name else 1
                 value.copy_(gain * torch.randn_like(value) / fan_in**0.5)
             value.copy_(value.to(torch.bfloat16))
+
+
+def _set_peak(codec: CodecDecoder) -> None:
+    """Scale the last convolution, which is linear, until random codes peak at `CODEC_PEAK`."""
+    probe = torch.randint(0, CODES, (4, codec.config.codebooks, 24), generator=torch.Generator().manual_seed(0))
+    last = list(codec.decoder[-1].parameters())
+    with torch.no_grad():
+        for value in last:
+            value.mul_(1e-3)  # far from the clamp
+        peak = codec(probe).abs().max()
+        for value in last:
+            value.mul_(CODEC_PEAK / peak)
 
 
 def _write_tokenizer(directory: Path) -> dict[str, int]:
