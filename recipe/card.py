@@ -8,7 +8,7 @@ from typing import Any
 from recipe import codec_training, onset, talker_training
 from recipe.corpus import read_record
 from recipe.errors import RecipeError
-from recipe.evaluate import EVALUATION, PROBES, verdict
+from recipe.evaluate import EVALUATION, PITCH_PROBES, PROBES, verdict
 from recipe.export import file_hashes
 from recipe.languages import LANGUAGES
 
@@ -41,6 +41,7 @@ substitute for the published model, from which it contains no weights.
 * Languages: ten by id or `auto` ({explicit}), fourteen by `auto` alone ({automatic}).
 * A voice description is understood in English, as far as it names a gender (male, female), a pitch (low, medium, high) and a pace (slow, medium, fast). Without one, a voice is drawn.
 * Trained on sentences of up to 145 characters (fewer in dense scripts). Longer texts, other scripts, code switching and free prose in a description are outside of what was trained.
+* The voice is rough: the codec is small and briefly trained, and keeps little of the fine structure of voiced sounds, least of all of low male voices (shares of voiced frames below).
 * Intelligibility and naturalness were not measured.
 * Synthetic speech can mislead: say that it is synthetic where somebody could take it for a person.
 
@@ -62,8 +63,7 @@ rendering of the same sentence in the described voice.
 | level (RMS) against espeak-ng, smallest / median / largest | {levels} |
 | smallest share of 20 ms frames with speech (above -40 dBFS) | {speech_share} |
 | clipped samples | {clipped} |
-| median pitch, "{low_male}" | {pitch_low} Hz |
-| median pitch, "{high_female}" | {pitch_high} Hz |
+{voices}
 | median duration, "{slow}" against "{fast}" | {slow_to_fast} |
 
 Shortcomings against the recipe's own limits: {shortcomings}.
@@ -157,12 +157,16 @@ def _evaluation(record: dict[str, Any]) -> dict[str, object]:
         "levels": " / ".join(map(str, summary["level_ratio_min_median_max"])),
         "speech_share": summary["speech_share_min"],
         "clipped": summary["clipped_samples"],
-        "pitch_low": summary["median_pitch_hz_low_male"],
-        "pitch_high": summary["median_pitch_hz_high_female"],
+        "voices": "\n".join(_voice_row(name, summary) for name in PITCH_PROBES),
         "slow_to_fast": summary["median_slow_to_fast_ratio"],
-        "low_male": PROBES["low male"],
-        "high_female": PROBES["high female"],
         "slow": PROBES["slow"],
         "fast": PROBES["fast"],
         "shortcomings": "; ".join(verdict(summary)) or "none",
     }
+
+
+def _voice_row(name: str, summary: dict[str, Any]) -> str:
+    pitch, voiced = summary["median_pitch_hz"][name], summary["voiced_share"][name]
+    ours, theirs = (f"{pitch[who]} Hz" if pitch[who] else "not periodic enough" for who in ("model", "espeak"))
+    shares = f"{voiced['model']} (espeak-ng {voiced['espeak']})"
+    return f'| "{PROBES[name]}": median pitch; share of voiced frames | {ours} (espeak-ng {theirs}); {shares} |'

@@ -75,6 +75,14 @@ class OnsetSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EvaluateSettings:
+    """The first `seeds` of each held-out sentence, at most `frames` frames each."""
+
+    seeds: int = 5
+    frames: int = 256
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelShape:
     """Sizes of the exported model; everything else is in `recipe.model_config`."""
 
@@ -104,6 +112,7 @@ class Settings:
     codec: CodecSettings = field(default_factory=CodecSettings)
     talker: TalkerSettings = field(default_factory=TalkerSettings)
     onset: OnsetSettings = field(default_factory=OnsetSettings)
+    evaluate: EvaluateSettings = field(default_factory=EvaluateSettings)
     shape: ModelShape = field(default_factory=ModelShape)
 
 
@@ -129,6 +138,7 @@ def preset(name: str, *, work: Path, device: str, processes: int) -> Settings:
             predictor_frames=4, steps=12, seconds=60.0, warmup_steps=3,
         ),
         onset=OnsetSettings(utterances=20, frames=8, rows=2, steps=3, seconds=60.0, warmup_steps=1),
+        evaluate=EvaluateSettings(seeds=1, frames=12),
         shape=ModelShape(
             text_vocabulary=1_024, text_width=32, width=64, intermediate=128, layers=2, predictor_width=64,
             predictor_intermediate=64, predictor_layers=1, codebook_size=64, codebook_dim=32, latent=32, decoder_dim=32,

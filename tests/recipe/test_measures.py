@@ -16,17 +16,17 @@ def pcm(wave: np.ndarray) -> np.ndarray:
 def test_pitch_of_a_harmonic_sound(hertz: float) -> None:
     time = np.arange(24_000) / 24_000
     wave = sum(0.1 / k * np.sin(2 * np.pi * k * hertz * time) for k in range(1, 8))
-    found = measure(pcm(wave)).pitch_hz
+    found = measure(pcm(wave)).pitch.hertz
     assert found == pytest.approx(hertz, rel=0.03)
 
 
 def test_noise_has_no_pitch_and_silence_no_speech() -> None:
     noise = np.random.default_rng(1).normal(0, 0.1, 24_000)
-    assert measure(pcm(noise)).pitch_hz is None
+    assert measure(pcm(noise)).pitch.hertz is None
     silence = measure(np.zeros(24_000, dtype=np.int16))
     assert silence.speech_share == 0.0
     assert silence.rms == 0.0
-    assert silence.pitch_hz is None
+    assert silence.pitch.hertz is None
 
 
 def test_half_speech_and_clipping_are_counted() -> None:

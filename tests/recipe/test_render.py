@@ -34,9 +34,9 @@ def test_a_sentence_becomes_whole_frames_of_speech_that_end_in_silence() -> None
 def test_pitch_and_rate_follow_the_voice() -> None:
     low = measure(render(sentence(gender=Gender.MALE, pitch=Level.LOW, rate=Level.HIGH)))
     high = measure(render(sentence(pitch=Level.HIGH, rate=Level.LOW)))
-    assert low.pitch_hz is not None
-    assert high.pitch_hz is not None
-    assert high.pitch_hz > 1.5 * low.pitch_hz
+    assert low.pitch.hertz is not None
+    assert high.pitch.hertz is not None
+    assert high.pitch.hertz > 1.5 * low.pitch.hertz
     assert high.seconds > 1.2 * low.seconds
 
 
