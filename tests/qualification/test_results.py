@@ -41,7 +41,7 @@ def test_an_undecided_outcome_is_explained(outcome: Outcome, missing: str) -> No
 
 
 def test_no_truth_value() -> None:
-    with pytest.raises(TypeError, match="^a gate result has six outcomes and no truth value"):
+    with pytest.raises(TypeError, match=r"^a gate result has six outcomes and no truth value"):
         bool(_result())
 
 
