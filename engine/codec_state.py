@@ -54,7 +54,7 @@ class CodecState:
     def load(self, slot: int) -> Tensor:
         """The slot's buffer of the selected rows [B, *shape]."""
         start = self._starts[slot]
-        return self._work[:, start : start + self._sizes[slot]].unflatten(1, self._shapes[slot])
+        return self._work[:, start : start + self._sizes[slot]].view(-1, *self._shapes[slot])
 
     def store(self, slot: int, value: Tensor) -> None:
         """Replace the slot's buffer of the selected rows by value [B, *shape]."""

@@ -5,7 +5,8 @@ another's and a newcomer's first packet for neither. Events order them: a packet
 decides on the host (who advances) and what the host needs of it (the drawn codes) travel through pinned memory inside the graph.
 """
 
-# mypy: disable-error-code="no-untyped-call"  # streams and events of torch.cuda carry no types
+# streams and events of torch.cuda carry no types
+# mypy: disable-error-code="no-untyped-call"
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def scripted(
             _pass_through(stack.layers)
             stack.norm.weight.fill_(1.0)
         for embedding in (talker.model.codec_embedding, *predictor.model.codec_embedding):
-            embedding.weight.zero_()  # type: ignore[operator]  # a table
+            embedding.weight.zero_()
         _ones(talker.text_projection.linear_fc2)
         _ones(predictor.small_to_mtp_projection)
         _read_first_column(talker.codec_head, code0)
