@@ -90,7 +90,7 @@ def test_lines() -> None:
     assert strictjson.loads_lines(b"", "x") == ()
     with pytest.raises(StrictJsonError, match="looks truncated"):
         strictjson.loads_lines(b"1\n2", "x")
-    with pytest.raises(StrictJsonError, match="^x:2: "):
+    with pytest.raises(StrictJsonError, match=r"^x:2: "):
         strictjson.loads_lines(b"1\n\n3\n", "x")
 
 
