@@ -1,7 +1,8 @@
 """What the streaming codec remembers of each utterance between two packets.
 
-Modules reserve a slot in a `StateLayout` when they are built; a `CodecState` holds every slot of a number of rows in one static tensor and
-serves a selection of rows, gathered once a packet and put back once. Everything is written in place, so a captured graph can use it.
+Modules reserve a slot in a `StateLayout` when they are built; a `CodecState` holds every slot of a number of rows in
+one static tensor and serves a selection of rows, gathered once a packet and put back once. Everything is written in
+place, so a captured graph can use it.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class StateLayout:
 class CodecState:
     """The slots of R utterances in one tensor [R, total], and the number of frames [R] decoded so far.
 
-    `select` gathers the rows that the next calls work on; their slots go back when `advance` closes the packet. Until then all rows are
-    worked on in place.
+    `select` gathers the rows that the next calls work on; their slots go back when `advance` closes the packet. Until
+    then all rows are worked on in place.
     """
 
     def __init__(self, layout: StateLayout, *, rows: int, device: torch.device) -> None:

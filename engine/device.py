@@ -90,6 +90,7 @@ def check_memory(model: LoadedModel, limits: RowLimits) -> None:
 def cpu_threads(hidden: int) -> int:
     """CPU threads for a talker of width `hidden` where the settings leave it open.
 
-    One for a small model: its operations are shorter than the hand-over between threads, which on a busy machine costs many times the work.
+    One for a small model: its operations are shorter than the hand-over between threads, which on a busy machine costs
+    many times the work.
     """
     return 1 if hidden < SMALL_MODEL_WIDTH else torch.get_num_threads()

@@ -1,7 +1,7 @@
 """One frame of all rows, written once over the operations of `engine.frame_ops`.
 
-Fifteen predictor passes with a draw after each, the sum of the frame's embeddings, one talker step, a draw. Nothing here reads a value
-back, so on an accelerator the whole call is captured in a graph.
+Fifteen predictor passes with a draw after each, the sum of the frame's embeddings, one talker step, a draw. Nothing
+here reads a value back, so on an accelerator the whole call is captured in a graph.
 """
 
 from __future__ import annotations

@@ -20,8 +20,9 @@ from engine.rows import Rows
 class Residual:
     """The residual stream: `wide` [B, C] in FP32, and what the next matrix product reads of it.
 
-    In plain torch `ready` is the stream after the next RMSNorm, in the weights' type. Kernels leave its scalar factor to the reader: there
-    `ready` is the stream times the norm's gain, and `squares` [B, parts] add up to the sum of the stream's squares.
+    In plain torch `ready` is the stream after the next RMSNorm, in the weights' type. Kernels leave its scalar factor
+    to the reader: there `ready` is the stream times the norm's gain, and `squares` [B, parts] add up to the sum of the
+    stream's squares.
     """
 
     wide: Tensor
@@ -36,7 +37,8 @@ class Residual:
 
 @dataclass(frozen=True, kw_only=True)
 class Past:
-    """Where each row stands: position [B], its signed rotary angles [B, D], and which cache positions it sees [B, 1, 1, S].
+    """Where each row stands: position [B], its signed rotary angles [B, D], and which cache positions it sees [B, 1, 1,
+    S].
 
     Kernels read whole tables [S, D] of angles by position and need no mask."""
 
@@ -68,7 +70,8 @@ class FrameOps(Protocol):
     def attend_frame(
         self, qkv: Tensor, stack: StackWeights, layer: int, cache: KVCache, rotary: Rotary, *, start: int, width: int
     ) -> Tensor:
-        """Predictor attention. qkv [width * B, (H + 2 H_kv) D], position-major, at positions start..start+width-1 of every row.
+        """Predictor attention. qkv [width * B, (H + 2 H_kv) D], position-major, at positions start..start+width-1 of
+        every row.
 
         Normalises and rotates queries and keys, writes the cache, attends causally. Returns [width * B, H D]."""
         ...
@@ -82,13 +85,17 @@ class FrameOps(Protocol):
         ...
 
     def first_inputs(self, weights: FrameWeights, hidden: Tensor, code0: Tensor) -> Residual:
-        """The predictor's first two inputs, position-major [2 B, C_predictor]: the talker's hidden state, and codebook 0."""
+        """The predictor's first two inputs, position-major [2 B, C_predictor]: the talker's hidden state, and
+        codebook 0.
+        """
         ...
 
     def choose(
         self, logits: Tensor, rows: Rows, codes: Tensor, codebook: int, weights: FrameWeights
     ) -> Residual | None:
-        """Draw `codebook` into codes[:, codebook] and rows.codes, and return its embedding as the predictor's next input; None after the last."""
+        """Draw `codebook` into codes[:, codebook] and rows.codes, and return its embedding as the predictor's next
+        input; None after the last.
+        """
         ...
 
     def frame_input(self, weights: FrameWeights, rows: Rows, codes: Tensor, pad_row: Tensor) -> Residual:
@@ -98,4 +105,3 @@ class FrameOps(Protocol):
     def commit(self, logits: Tensor, x: Residual, stack: StackWeights, rows: Rows, eos: int) -> Tensor:
         """Draw codebook 0 of the next frame [B] and make the step the state of the rows that advance."""
         ...
-

@@ -1,8 +1,10 @@
-"""The weights of one frame as the decode step wants them: joined matrices, precomputed tables, the published modules as views of the same memory.
+"""The weights of one frame as the decode step wants them: joined matrices, precomputed tables, the published modules as
+views of the same memory.
 
-Query, key and value projections become one matrix, gate and up projections another, the 15 predictor embeddings one tensor. The modules keep their
-published names and read the same storage, so nothing is held twice. New are only the tables that hold each codec embedding after
-`small_to_mtp_projection`, so that a drawn code becomes the predictor's next input by a look-up.
+Query, key and value projections become one matrix, gate and up projections another, the 15 predictor embeddings one
+tensor. The modules keep their published names and read the same storage, so nothing is held twice. New are only the
+tables that hold each codec embedding after `small_to_mtp_projection`, so that a drawn code becomes the predictor's next
+input by a look-up.
 """
 
 from __future__ import annotations
@@ -14,22 +16,27 @@ import torch
 from torch import Tensor, nn
 
 from engine.config import TransformerConfig
-from engine.layers import DecoderLayer
+from engine.layers import DecoderLayer, RMSNorm
 from engine.talker import Talker
 
 
 @dataclass(frozen=True, kw_only=True)
 class Matrix:
-    """A linear layer: weight [N, K], bias [N] or None; `scale` [N] FP32 where the weight is INT8."""
+    """A linear layer: weight [N, K], bias [N] or None; and, where it is quantised, `packed` [N, K] INT8 with `scale`
+    [N] FP32.
+    """
 
     weight: Tensor
     bias: Tensor | None = None
+    packed: Tensor | None = None
     scale: Tensor | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LayerWeights:
-    """One decoder layer. `qkv` [(H + 2 H_kv) D, C]; `gate_up` [2 I, C], gate first; `qk_norm` [H + H_kv, D] a gain a head."""
+    """One decoder layer. `qkv` [(H + 2 H_kv) D, C]; `gate_up` [2 I, C], gate first; `qk_norm` [H + H_kv, D] a gain a
+    head.
+    """
 
     input_norm: Tensor
     qkv: Matrix
@@ -62,8 +69,8 @@ class StackWeights:
 class FrameWeights:
     """Everything a frame reads.
 
-    `tables[i]` [V, C_predictor] is codebook i's embedding as the predictor's input (i = 0..14); `rest` [15, V, C] the talker-width embeddings of
-    codebooks 1..15; `projection` is None where predictor and talker have the same width.
+    `tables[i]` [V, C_predictor] is codebook i's embedding as the predictor's input (i = 0..14); `rest` [15, V, C] the
+    talker-width embeddings of codebooks 1..15; `projection` is None where predictor and talker have the same width.
     """
 
     talker: StackWeights
@@ -80,10 +87,10 @@ class FrameWeights:
 def frame_weights(talker: Talker) -> FrameWeights:
     """Join the talker's weights for decoding; its modules become views of the joined matrices."""
     predictor = talker.code_predictor
-    rest = _join([table.weight for table in _modules(predictor.model.codec_embedding, nn.Embedding)]).view(
+    rest = _join(_weights(predictor.model.codec_embedding)).view(
         talker.config.code_groups - 1, -1, talker.config.transformer.hidden
     )
-    inputs = [talker.model.codec_embedding.weight, *rest[:-1]]
+    inputs: list[Tensor] = [talker.model.codec_embedding.weight, *rest[:-1]]
     project = predictor.small_to_mtp_projection
     linear = project if isinstance(project, nn.Linear) else None
     return FrameWeights(
@@ -94,13 +101,14 @@ def frame_weights(talker: Talker) -> FrameWeights:
         projection=None if linear is None else Matrix(weight=linear.weight, bias=linear.bias),
         tables=tuple(project(table) for table in inputs),
         rest=rest,
-        heads=tuple(Matrix(weight=head.weight) for head in _modules(predictor.lm_head, nn.Linear)),
+        heads=tuple(Matrix(weight=weight) for weight in _weights(predictor.lm_head)),
     )
 
 
-def _modules(modules: nn.ModuleList, kind: type[nn.Module]) -> list[nn.Module]:
-    assert all(isinstance(module, kind) for module in modules)
-    return list(modules)
+def _weights(modules: nn.ModuleList) -> list[Tensor]:
+    """The `weight` of every module."""
+    found = [module.weight for module in modules]
+    return [weight for weight in found if isinstance(weight, Tensor)]
 
 
 def _stack(config: TransformerConfig, layers: nn.ModuleList, norm: Tensor) -> StackWeights:
@@ -113,7 +121,10 @@ def _stack(config: TransformerConfig, layers: nn.ModuleList, norm: Tensor) -> St
 
 def _layer(config: TransformerConfig, layer: DecoderLayer) -> LayerWeights:
     attention, mlp = layer.self_attn, layer.mlp
-    gains = [attention.q_norm.weight.expand(config.heads, -1), attention.k_norm.weight.expand(config.kv_heads, -1)]
+    q_norm, k_norm = attention.q_norm, attention.k_norm
+    assert isinstance(q_norm, RMSNorm)
+    assert isinstance(k_norm, RMSNorm)
+    gains = [q_norm.weight.expand(config.heads, -1), k_norm.weight.expand(config.kv_heads, -1)]
     return LayerWeights(
         input_norm=layer.input_layernorm.weight,
         qkv=Matrix(weight=_join([attention.q_proj.weight, attention.k_proj.weight, attention.v_proj.weight])),

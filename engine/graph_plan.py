@@ -16,7 +16,8 @@ CODEC_FRAMES = (1, 2, 4)
 
 @dataclass(frozen=True, kw_only=True)
 class GraphPlan:
-    """Buckets of a frame step's rows, a prefill's positions, a codec packet's rows and frames. More codec rows than the largest bucket are
+    """Buckets of a frame step's rows, a prefill's positions, a codec packet's rows and frames. More codec rows than the
+    largest bucket are
     decoded in several packets, so that no packet holds up the others for long."""
 
     rows: tuple[int, ...] = ROWS

@@ -1,11 +1,12 @@
 """The runner of an accelerator: every shape captured before service, three streams, one read-back a frame.
 
-Frames and prefills run on one stream, first packets of the codec on a second and later packets on a third, so that nobody's audio waits for
-another's and a newcomer's first packet for neither. Events order them: a packet starts when the frame that completed it is done. What a step
-decides on the host (who advances) and what the host needs of it (the drawn codes) travel through pinned memory inside the graph.
+Frames and prefills run on one stream, first packets of the codec on a second and later packets on a third, so that
+nobody's audio waits for another's and a newcomer's first packet for neither. Events order them: a packet starts when
+the frame that completed it is done. What a step decides on the host (who advances) and what the host needs of it (the
+drawn codes) travel through pinned memory inside the graph.
 """
 
-# streams and events of torch.cuda carry no types
+# Streams and events of torch.cuda carry no types.
 # mypy: disable-error-code="no-untyped-call"
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class GraphRunner(Runner):
 
     spare_codec_rows = 1  # what fills up a bucket works here
 
-    def __init__(self, model: LoadedModel, limits: RowLimits, *, plan: GraphPlan | None = None, int8: bool = False) -> None:
+    def __init__(
+        self, model: LoadedModel, limits: RowLimits, *, plan: GraphPlan | None = None, int8: bool = False
+    ) -> None:
         super().__init__(model, limits, int8=int8)
         self._plan = (plan or GraphPlan()).within(limits, LATER_PACKET_FRAMES)
         self._stream = torch.cuda.Stream(self._device, priority=FRAME_PRIORITY)
@@ -211,7 +214,9 @@ class GraphRunner(Runner):
 
 
 class PaddedPrefillStore:
-    """Prefill of the row that a tensor [1] names; the padding behind the prompt is written too and never attended to."""
+    """Prefill of the row that a tensor [1] names; the padding behind the prompt is written too and never attended
+    to.
+    """
 
     def __init__(self, cache: KVCache, row: Tensor) -> None:
         self._cache, self._row = cache, row

@@ -1,8 +1,8 @@
 """Captured graphs: recorded before service, replayed in it, and nothing else.
 
-A `GraphSet` holds named graphs and counts their replays; a shape without a graph is refused, never run operator by operator. The driver
-behind it is a protocol of one method, so that the set's rules are tested without an accelerator. `write_static` is the only way into a
-graph's input.
+A `GraphSet` holds named graphs and counts their replays; a shape without a graph is refused, never run operator by
+operator. The driver behind it is a protocol of one method, so that the set's rules are tested without an accelerator.
+`write_static` is the only way into a graph's input.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import torch
@@ -45,7 +46,9 @@ class CudaGraphDriver:
 
 @dataclass(frozen=True, kw_only=True)
 class GraphReport:
-    """What was captured and what was done with it; `eager_fallbacks` is zero by construction and reported all the same."""
+    """What was captured and what was done with it; `eager_fallbacks` is zero by construction and reported all the
+    same.
+    """
 
     captured: tuple[str, ...]
     replays: dict[str, int]
@@ -104,7 +107,7 @@ def check_buckets(name: str, buckets: Sequence[int], *, reach: int) -> tuple[int
     Raises:
         UsageError: empty, not rising, below one, or not reaching `reach`.
     """
-    rising = all(left < right for left, right in zip(buckets, buckets[1:], strict=False))
+    rising = all(left < right for left, right in pairwise(buckets))
     if not buckets or buckets[0] < 1 or not rising:
         raise UsageError(f"{name} buckets must be rising numbers from 1 on, not {list(buckets)}")
     if buckets[-1] < reach:
@@ -125,7 +128,9 @@ def bucket_for(name: str, count: int, buckets: Sequence[int]) -> int:
 
 
 def write_static(target: Tensor, values: Tensor, name: str) -> None:
-    """Copy `values` into a graph's static input, in the order of the current stream; shape and type must be the input's own."""
+    """Copy `values` into a graph's static input, in the order of the current stream; shape and type must be the
+    input's own.
+    """
     if target.shape != values.shape or target.dtype is not values.dtype:
         raise DeviceError(
             f"static input {name!r} is {target.dtype}{list(target.shape)}, was given {values.dtype}{list(values.shape)}"

@@ -10,7 +10,9 @@ from torch import Tensor
 
 
 def pinned(values: Sequence[Any]) -> Tensor:
-    """A host tensor of these values that a device copies without the host's help; freed memory is reused only after the copy."""
+    """A host tensor of these values that a device copies without the host's help; freed memory is reused only after
+    the copy.
+    """
     tensor = torch.tensor(values)
     return tensor.pin_memory() if torch.cuda.is_available() else tensor
 

@@ -1,8 +1,10 @@
 """INT8 weights for decoding: symmetric, one scale an output channel, made at load from the verified weights.
 
-The policy is fixed and recorded: the matrices of the talker's and the predictor's layers, where nearly all bytes of a frame are. Embeddings, heads,
-norms, projections, the codec and every weight that prefill reads stay as they are, and so does the checkpoint's identity. On an accelerator kernels
-read the INT8 weight and multiply by the scale; on a CPU the dequantised values are kept, which gives the same numbers without a slower product.
+The policy is fixed and recorded: the matrices of the talker's and the predictor's layers, where nearly all bytes of a
+frame are. Embeddings, heads, norms, projections, the codec and every weight that prefill reads stay as they are, and so
+does the checkpoint's identity. On an accelerator batches of up to two rows read the INT8 weight and multiply by the
+scale; larger ones read the BF16 weight, which the tensor cores take without conversion and therefore faster. On a CPU
+the dequantised values are kept, which gives the same numbers without a slower product.
 """
 
 from __future__ import annotations
@@ -77,18 +79,19 @@ def quantise_weights(weights: FrameWeights, *, packed: bool) -> tuple[FrameWeigh
 
 
 def quantise(matrix: Matrix) -> Matrix:
-    """A matrix [N, K] with INT8 weight and scale [N]; a row of zeros keeps the scale 1."""
+    """A matrix [N, K] with its INT8 values and scale [N]; a row of zeros keeps the scale 1."""
     wide = matrix.weight.float()
     peak = wide.abs().amax(dim=1)
     scale = torch.where(peak > 0, peak / LEVELS, torch.ones_like(peak))
-    weight = (wide / scale[:, None]).round_().clamp_(-LEVELS, LEVELS).to(torch.int8)
-    return replace(matrix, weight=weight, scale=scale)
+    packed = (wide / scale[:, None]).round_().clamp_(-LEVELS, LEVELS).to(torch.int8)
+    return replace(matrix, packed=packed, scale=scale)
 
 
 def dequantise(matrix: Matrix) -> Tensor:
     """The FP32 values [N, K] that an INT8 matrix stands for."""
+    assert matrix.packed is not None
     assert matrix.scale is not None
-    return matrix.weight.float() * matrix.scale[:, None]
+    return matrix.packed.float() * matrix.scale[:, None]
 
 
 def _record(name: str, matrix: Matrix, quantised: Matrix) -> QuantisedMatrix:
@@ -100,7 +103,9 @@ def _record(name: str, matrix: Matrix, quantised: Matrix) -> QuantisedMatrix:
 
 def _stack(stack: StackWeights, prefix: str, convert: Callable[[str, Matrix], Matrix]) -> StackWeights:
     def layer(index: int, weights: LayerWeights) -> LayerWeights:
-        parts = {part: convert(f"{prefix}.layers.{index}.{name}", getattr(weights, part)) for part, name in PARTS.items()}
-        return replace(weights, **parts)
+        def part(name: str) -> Matrix:
+            return convert(f"{prefix}.layers.{index}.{PARTS[name]}", getattr(weights, name))
+
+        return replace(weights, qkv=part("qkv"), out=part("out"), gate_up=part("gate_up"), down=part("down"))
 
     return replace(stack, layers=tuple(layer(index, weights) for index, weights in enumerate(stack.layers)))

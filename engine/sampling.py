@@ -38,6 +38,7 @@ class StageTable:
     def __init__(self, rows: int, device: torch.device) -> None:
         self._host = [StageSampling() for _ in range(rows)]
         self._numbers = torch.zeros(4, rows, device=device)  # temperature, top_k, top_p, greedy
+        self._cached: dict[tuple[int, int], StageRows] = {}
 
     @property
     def numbers(self) -> Tensor:
@@ -45,10 +46,12 @@ class StageTable:
         return self._numbers
 
     def write(self, row: int, stage: StageSampling) -> None:
+        self._cached.clear()
         self._host[row] = stage
         self._numbers[:, row] = torch.tensor([stage.temperature, stage.top_k, stage.top_p, stage.greedy])
 
     def move(self, source: int, target: int) -> None:
+        self._cached.clear()
         self._host[target] = self._host[source]
         self._numbers[:, target] = self._numbers[:, source]
 
@@ -57,7 +60,13 @@ class StageTable:
         return self.rows(slice(0, count))
 
     def rows(self, selected: slice) -> StageRows:
-        """The settings of the selected rows."""
+        """The settings of the selected rows; worked out once, since a frame asks sixteen times."""
+        key = (selected.start, selected.stop)
+        if key not in self._cached:
+            self._cached[key] = self._gather(selected)
+        return self._cached[key]
+
+    def _gather(self, selected: slice) -> StageRows:
         temperature, top_k, top_p, greedy = self._numbers[:, selected]
         host: Sequence[StageSampling] = self._host[selected]
         return StageRows(

@@ -1,7 +1,8 @@
-"""`python -m engine bench`: what the engine takes of an accelerator; the last line on standard output is one JSON document.
+"""`python -m engine bench`: what the engine takes of an accelerator; the last line on standard output is one JSON
+document.
 
-Measures the engine from inside, without HTTP: captured graphs alone, and the checks that speed must not break. Latency and throughput as a listener
-sees them are measured from outside by whoever drives the server.
+Measures the engine from inside, without HTTP: captured graphs alone, and the checks that speed must not break. Latency
+and throughput as a listener sees them are measured from outside by whoever drives the server.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ TEACHER_FRAMES = 128
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", type=Path, help="model directory; default: published shapes, synthetic weights in memory")
+    parser.add_argument(
+        "--model", type=Path, help="model directory; default: published shapes, synthetic weights in memory"
+    )
     parser.add_argument("--device", default="cuda", help="cuda or cuda:N")
     parser.add_argument("--rows", type=int, default=64, help="largest batch (default 64)")
     parser.add_argument("--positions", type=int, default=1024, help="cache positions a row (default 1024)")
@@ -90,7 +93,9 @@ def measure(arguments: argparse.Namespace, device: torch.device) -> dict[str, An
         "memory": used,
         "graph_milliseconds": times,
         "checks": checks,
-        "quantisation": None if report is None else {"matrices": len(report.quantised), "worst_error": report.worst_error},
+        "quantisation": None
+        if report is None
+        else {"matrices": len(report.quantised), "worst_error": report.worst_error},
     }
 
 

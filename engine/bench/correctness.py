@@ -1,4 +1,6 @@
-"""Whether speed cost anything: fused BF16 against FP32, a replay against a call, a row alone against the row in a batch."""
+"""Whether speed cost anything: fused BF16 against FP32, a replay against a call, a row alone against the row in a
+batch.
+"""
 
 from __future__ import annotations
 
@@ -112,6 +114,7 @@ def batch_matrix(model: LoadedModel, sizes: Sequence[int]) -> dict[str, Any]:
 @torch.inference_mode()
 def replay_equals_call(program: FrameProgram, rows: Rows, count: int) -> bool:
     """Whether a captured frame leaves the same bits as a called one."""
+
     def call() -> None:
         program(count, span=rows.limits.positions)
 

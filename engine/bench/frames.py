@@ -24,7 +24,9 @@ def replay_times(runner: GraphRunner) -> dict[str, float]:
 
 
 def frame_bytes(weights: FrameWeights) -> int:
-    """Weight bytes that one frame must read: every layer of the talker once, of the predictor once a codebook, the heads."""
+    """Weight bytes that a frame of one row must read: every layer of the talker once, of the predictor once a
+    codebook, the heads.
+    """
     passes = len(weights.heads)
     heads = sum(_bytes(head) for head in (weights.codec_head, *weights.heads))
     return _layers(weights.talker) + passes * _layers(weights.predictor) + heads
@@ -50,4 +52,5 @@ def _layers(stack: StackWeights) -> int:
 
 
 def _bytes(matrix: Matrix) -> int:
-    return matrix.weight.numel() * matrix.weight.element_size()
+    weight = matrix.weight if matrix.packed is None else matrix.packed
+    return weight.numel() * weight.element_size()

@@ -1,7 +1,7 @@
 """Micro-benchmark of the matrix kernels at the published shapes: microseconds a launch and share of the copy bandwidth.
 
-Every launch reads another weight, so that nothing comes from the cache, and launches follow one another in a graph as they do in a frame. With
-candidates the same loop chooses launch shapes.
+Every launch reads another weight, so that nothing comes from the cache, and launches follow one another in a graph as
+they do in a frame. With candidates the same loop chooses launch shapes.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def default_trials(rows: int, *, int8: bool, overlap: bool) -> list[Trial]:
     """Every product with the tile that the engine gives it."""
     trials = []
     for product in PRODUCTS:
-        shape = torch.empty(product.columns, product.inner, device="meta", dtype=torch.int8 if int8 else torch.bfloat16)
-        matrix = Matrix(weight=shape, scale=shape[:, 0] if int8 else None)
+        shape = torch.empty(product.columns, product.inner, device="meta")
+        matrix = Matrix(weight=shape, packed=shape if int8 else None)
         tile = tile_for(rows, matrix, gated=product.gated)
         trials.append(Trial(product=product, rows=rows, int8=int8, overlap=overlap, tile=tile))
     return trials
@@ -114,8 +114,8 @@ def _launch_once(trial: Trial) -> None:
 def _matrix(product: Product, *, int8: bool) -> Matrix:
     shape = (product.columns, product.inner)
     if int8:
-        weight = torch.randint(-127, 128, shape, dtype=torch.int8, device="cuda")
-        return Matrix(weight=weight, scale=torch.rand(product.columns, device="cuda") / 1e3)
+        packed = torch.randint(-127, 128, shape, dtype=torch.int8, device="cuda")
+        return Matrix(weight=packed, packed=packed, scale=torch.rand(product.columns, device="cuda") / 1e3)
     return Matrix(weight=torch.randn(shape, device="cuda", dtype=torch.bfloat16) / product.inner**0.5)
 
 

@@ -1,8 +1,9 @@
 """Attention of one new position a row: the talker over its whole past, the predictor over the positions of one frame.
 
-Both take the joined qkv row, normalise and rotate queries and keys in FP32, write keys and values to the cache and attend. A program serves the G
-query heads of one key/value head. The talker's past is dealt out in blocks to SPLITS programs, whose partial softmax sums the last to finish joins
-in a fixed order; which blocks a program takes depends on the row's own length alone, so a row's result does not depend on the batch.
+Both take the joined qkv row, normalise and rotate queries and keys in FP32, write keys and values to the cache and
+attend. A program serves the G query heads of one key/value head. The talker's past is dealt out in blocks to SPLITS
+programs, whose partial softmax sums the last to finish joins in a fixed order; which blocks a program takes depends on
+the row's own length alone, so a row's result does not depend on the batch.
 """
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
 
@@ -54,7 +55,15 @@ def _past(
         queries = base + (head * G + group)[:, None] * D + half[None, :]
         gains = gain_ptr + (head * G + group)[:, None] * D + half[None, :]
         q_lo, q_hi = _normed_turned(
-            queries, queries + HALF, tl.load(gains).to(tl.float32), tl.load(gains + HALF).to(tl.float32), cos, sin, eps, D, TYPE
+            queries,
+            queries + HALF,
+            tl.load(gains).to(tl.float32),
+            tl.load(gains + HALF).to(tl.float32),
+            cos,
+            sin,
+            eps,
+            D,
+            TYPE,
         )
         new = (KV * G + head + one)[:, None] * D + half[None, :]
         k_lo, k_hi = _normed_turned(
@@ -81,7 +90,9 @@ def _past(
             past_lo = tl.load(keys + where, mask=inside[:, None], other=0.0).to(tl.float32)
             past_hi = tl.load(keys + where + HALF, mask=inside[:, None], other=0.0).to(tl.float32)
             past_v = tl.load(values + at[:, None] * D + whole[None, :], mask=inside[:, None], other=0.0).to(tl.float32)
-            scores = tl.sum(q_lo[:, None, :] * past_lo[None, :, :], 2) + tl.sum(q_hi[:, None, :] * past_hi[None, :, :], 2)
+            scores = tl.sum(q_lo[:, None, :] * past_lo[None, :, :], 2) + tl.sum(
+                q_hi[:, None, :] * past_hi[None, :, :], 2
+            )
             scores = tl.where(inside[None, :], scores * scale, float("-inf"))  # [G, BLOCK]
             top = tl.maximum(peak, tl.max(scores, 1))
             shrink = tl.exp(peak - top)

@@ -64,9 +64,19 @@ FRAME_BLOCK = 256  # columns a program of `frame_input`
 
 
 def frame_input(
-    codes: Tensor, first: Tensor, rest: Tensor, pad_row: Tensor, rows: Rows, gain: Tensor, out: Residual, *, overlap: bool = False
+    codes: Tensor,
+    first: Tensor,
+    rest: Tensor,
+    pad_row: Tensor,
+    rows: Rows,
+    gain: Tensor,
+    out: Residual,
+    *,
+    overlap: bool = False,
 ) -> None:
-    """out [B, C] = the 16 embeddings of codes [B, 16], and the next trailing text row or `pad_row` [1, C]; squares in C / FRAME_BLOCK parts."""
+    """out [B, C] = the 16 embeddings of codes [B, 16], and the next trailing text row or `pad_row` [1, C]; squares
+    in C / FRAME_BLOCK parts.
+    """
     width = out.wide.shape[1]
     extra: dict[str, object] = {"launch_pdl": True} if overlap else {}
     _frame_input[(codes.shape[0], triton.cdiv(width, FRAME_BLOCK))](
@@ -77,7 +87,9 @@ def frame_input(
 
 
 def as_stream(vectors: Tensor, ids: Tensor | None, gain: Tensor, out: Residual, *, overlap: bool = False) -> None:
-    """out [B, C] = the rows of `vectors` [V, C] with these ids [B], or vectors [B, C] themselves; squares in one part."""
+    """out [B, C] = the rows of `vectors` [V, C] with these ids [B], or vectors [B, C] themselves; squares in one
+    part.
+    """
     width = vectors.shape[1]
     extra: dict[str, object] = {"launch_pdl": True} if overlap else {}
     _as_stream[(out.wide.shape[0],)](

@@ -1,11 +1,14 @@
 """Skinny matrix products: a few rows times a large weight, limited by how fast the weight streams in.
 
-A program owns BN output columns and the whole inner dimension, so no partial sums meet in memory and a row's result does not depend on its
-neighbours. The tensor cores do the products: for one row as for sixteen the weight is what takes the time, and the same instructions give the same
-bits. Only INT8 weights of one or two rows go through plain multiply-adds on weights held in registers, which need no conversion to BF16 on the way.
+A program owns BN output columns and the whole inner dimension, so no partial sums meet in memory and a row's result
+does not depend on its neighbours. The tensor cores do the products: for one row as for sixteen the weight is what takes
+the time, and the same instructions give the same bits. Only INT8 weights, for one or two rows, go through plain
+multiply-adds on weights held in registers; on the tensor cores their conversion costs more than their size saves, so
+larger batches read the BF16 weight.
 
-RMSNorm costs no pass of its own: whoever writes the residual stream also writes it times the next norm's gain, and the sum of squares of its
-own columns; the reader adds those up and multiplies its result by the reciprocal root. SiLU(gate) * up, bias, INT8 scale and residual are epilogues.
+RMSNorm costs no pass of its own: whoever writes the residual stream also writes it times the next norm's gain, and the
+sum of squares of its own columns; the reader adds those up and multiplies its result by the reciprocal root. SiLU(gate)
+* up, bias, INT8 scale and residual are epilogues.
 """
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
 
@@ -22,8 +25,8 @@ from engine.frame_ops import Residual
 from engine.frame_weights import Matrix
 from engine.kernels.launch import await_inputs, begin
 
-FEW = 2  # rows up to which multiply-adds on INT8 weights beat the tensor cores
-LANES = 32
+FEW = 2  # rows up to which multiply-adds on INT8 weights beat the tensor cores on BF16 ones
+LANES, WIDE = 32, 16  # lanes of a warp, INT8 weights of one 16-byte load
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,13 +157,9 @@ def _many(
         inside = at < K
         x = tl.load(inputs + at[None, :], mask=alive[:, None] & inside[None, :], other=0.0)
         w = tl.load(weights + at[None, :], mask=here[:, None] & inside[None, :], other=0)
-        if SCALED:
-            w = w.to(x_ptr.dtype.element_ty)
         if GATED:
             gates = tl.dot(x, w.T, gates, input_precision="ieee")
             u = tl.load(weights + N.to(tl.int64) * K + at[None, :], mask=here[:, None] & inside[None, :], other=0)
-            if SCALED:
-                u = u.to(x_ptr.dtype.element_ty)
             product = tl.dot(x, u.T, product, input_precision="ieee")
         else:
             product = tl.dot(x, w.T, product, input_precision="ieee")
@@ -195,29 +194,29 @@ def linear(
     """out [M, N] = x [M, K] through the matrix, with the epilogues that are given.
 
     Args:
-        squares: [M, parts], sums of squares of the un-normed rows whose gained copy x is: the result is that of the normed rows.
-        gated: the matrix is gate over up, out is silu(gate) * up. old: FP32 residual [M, N] that is added.
+        squares: [M, parts], sums of squares of the un-normed rows whose gained copy x is: the result is that of the
+        normed rows. gated: the matrix is gate over up, out is silu(gate) * up. old: FP32 residual [M, N] that is added.
         stream: out is a residual stream; `stream.squares` is [M, programs(N, tile)].
     """
     count, inner = x.shape
     columns = out.shape[1]
     extra: dict[str, object] = {"launch_pdl": True} if overlap else {}
     parts = 1 if squares is None else squares.shape[1]
+    few = is_few(count, matrix)
+    weight, scale = (matrix.packed, matrix.scale) if few else (matrix.weight, None)
     tensors = (
-        x, matrix.weight, squares, matrix.scale, matrix.bias, old, out,
+        x, weight, squares, scale, matrix.bias, old, out,
         None if stream is None else stream.gain, None if stream is None else stream.ready,
         None if stream is None else stream.squares, count, columns, inner, parts, eps,
     )  # fmt: skip
     flags = {
-        "NORM": squares is not None, "GATED": gated, "SCALED": matrix.scale is not None, "BIASED": matrix.bias is not None,
+        "NORM": squares is not None, "GATED": gated, "SCALED": few, "BIASED": matrix.bias is not None,
         "ADDED": old is not None, "STREAM": stream is not None, "PARTS": triton.next_power_of_2(parts), "OVERLAP": overlap,
     }  # fmt: skip
-    wide = 16 // matrix.weight.element_size()  # elements of one 16-byte load
-    step = tile.depth * LANES * wide if is_few(count, matrix) else 0
-    if step:
+    if few:
         _few[(triton.cdiv(columns, tile.columns),)](
-            *tensors, BM=triton.next_power_of_2(count), BN=tile.columns, STEPS=inner // step, CHUNKS=tile.depth,
-            LANES=LANES, WIDE=wide, num_warps=tile.warps, **flags, **extra,
+            *tensors, BM=triton.next_power_of_2(count), BN=tile.columns, STEPS=inner // (tile.depth * LANES * WIDE),
+            CHUNKS=tile.depth, LANES=LANES, WIDE=WIDE, num_warps=tile.warps, **flags, **extra,
         )  # fmt: skip
         return
     height = 16 if count <= 16 else 32
@@ -228,16 +227,20 @@ def linear(
 
 
 def is_few(count: int, matrix: Matrix) -> bool:
-    """Whether `count` rows go through the multiply-add kernel, which needs an inner dimension of whole 16-byte loads a warp."""
-    return matrix.scale is not None and count <= FEW and matrix.weight.shape[1] % (LANES * 16) == 0
+    """Whether `count` rows go through the multiply-add kernel, which needs an inner dimension of whole 16-byte loads
+    a warp.
+    """
+    return matrix.packed is not None and count <= FEW and matrix.weight.shape[1] % (LANES * WIDE) == 0
 
 
 def programs(columns: int, tile: Tile) -> int:
     """Programs along the output columns."""
-    return triton.cdiv(columns, tile.columns)
+    return -(-columns // tile.columns)
 
 
 def fresh(count: int, width: int, parts: int, like: Tensor) -> Residual:
     """An unwritten residual stream whose squares come in `parts` parts."""
     wide = torch.empty(count, width, device=like.device, dtype=torch.float32)
-    return Residual(wide=wide, ready=wide.new_empty(count, width, dtype=like.dtype), squares=wide.new_empty(count, parts))
+    return Residual(
+        wide=wide, ready=wide.new_empty(count, width, dtype=like.dtype), squares=wide.new_empty(count, parts)
+    )

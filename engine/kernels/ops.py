@@ -1,6 +1,7 @@
 """The operations of a frame as fused kernels: a `FrameOps` for an accelerator.
 
-Outputs are allocated as the step goes; under graph capture they come from the graph's own pool and cost nothing at replay.
+Outputs are allocated as the step goes; under graph capture they come from the graph's own pool and cost nothing at
+replay.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from engine.rows import Rows
 
 
 class FusedOps:
-    """A `FrameOps` of Triton kernels. `overlap`: let each kernel start while its predecessor ends (compute capability 9 and later)."""
+    """A `FrameOps` of Triton kernels. `overlap`: let each kernel start while its predecessor ends (compute
+    capability 9 and later).
+    """
 
     def __init__(self, weights: FrameWeights, rows: int, device: torch.device, *, overlap: bool) -> None:
         self._scratch = attention.PastScratch(rows, weights.talker, device)
@@ -89,7 +92,14 @@ class FusedOps:
         count, width = codes.shape[0], pad_row.shape[1]
         out = fresh(count, width, -(-width // embedding.FRAME_BLOCK), like=pad_row)
         embedding.frame_input(
-            codes, weights.codec_embedding, weights.rest, pad_row, rows, weights.talker.first_gain, out, overlap=self._overlap
+            codes,
+            weights.codec_embedding,
+            weights.rest,
+            pad_row,
+            rows,
+            weights.talker.first_gain,
+            out,
+            overlap=self._overlap,
         )
         return out
 

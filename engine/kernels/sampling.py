@@ -1,7 +1,9 @@
-"""The draw, a program a row: what `engine.sampling` does, with settings read on the device so that one captured graph serves all.
+"""The draw, a program a row: what `engine.sampling` does, with settings read on the device so that one captured graph
+serves all.
 
-Top-k and top-p keep what lies at or above a threshold, found by bisection on the values instead of a sort: the k-th largest value and its ties stay.
-With top-p, ids of exactly equal probability at the border stay or go together. The end-of-speech id passes through the same filters as every other.
+Top-k and top-p keep what lies at or above a threshold, found by bisection on the values instead of a sort: the k-th
+largest value and its ties stay. With top-p, ids of exactly equal probability at the border stay or go together. The
+end-of-speech id passes through the same filters as every other.
 """
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
 
@@ -173,9 +175,17 @@ def _commit(
 
 
 def choose(
-    logits: Tensor, rows: Rows, frame_codes: Tensor, codebook: int, following: Following | None, *, overlap: bool = False
+    logits: Tensor,
+    rows: Rows,
+    frame_codes: Tensor,
+    codebook: int,
+    following: Following | None,
+    *,
+    overlap: bool = False,
 ) -> None:
-    """Draw `codebook` for every row of logits [B, V] into the frame in work and the codes; None: it is the frame's last."""
+    """Draw `codebook` for every row of logits [B, V] into the frame in work and the codes; None: it is the frame's
+    last.
+    """
     last = following is None
     table = gain = out = None
     if following is not None:
@@ -199,8 +209,9 @@ def commit(
     """Draw codebook 0 for the rows `index` [B] into out [B] and make it their state.
 
     Args:
-        reserved: first control id; control ids other than `eos` are impossible, and so is `eos` for the first two tokens.
-        step: the un-normed stream [B, C] and the stack of a frame step, which also advances the rows with `rows.advance`; None: the first
+        reserved: first control id; control ids other than `eos` are impossible, and so is `eos` for the first two
+        tokens. step: the un-normed stream [B, C] and the stack of a frame step, which also advances the rows with
+        `rows.advance`; None: the first
             draw after a prefill.
     """
     settings, width = rows.talker_sampling.numbers, rows.hidden.shape[1]

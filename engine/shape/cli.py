@@ -20,5 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the checkpoint and say how long it took. Returns 0."""
     started = time.perf_counter()
     directory = write_shape_checkpoint(arguments.directory, seed=arguments.seed)
-    print(f"{directory}: published shapes, synthetic weights, seed {arguments.seed}, {time.perf_counter() - started:.0f} s")
+    print(
+        f"{directory}: published shapes, synthetic weights, seed {arguments.seed}, {time.perf_counter() - started:.0f} s"
+    )
     return 0

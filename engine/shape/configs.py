@@ -1,8 +1,9 @@
-"""The configuration files of the shape tier: the published shapes and ids, and a mark that says the weights are synthetic.
+"""The configuration files of the shape tier: the published shapes and ids, and a mark that says the weights are
+synthetic.
 
-Speed depends on shapes, not on what the weights say, so speed can be measured without the published weights. Values that no public source states
-for the checkpoint (positions of the transformers, layer scale) are chosen and change no shape. `model_type` and friends are the published ones,
-because the loader that is measured must be the real one.
+Speed depends on shapes, not on what the weights say, so speed can be measured without the published weights. Values
+that no public source states for the checkpoint (positions of the transformers, layer scale) are chosen and change no
+shape. `model_type` and friends are the published ones, because the loader that is measured must be the real one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The shape tier's text tokenizer: one id a byte, and the prompt's role words as single tokens at their published ids.
 
-It stands in the published id space (bytes 0..255 in the published order, so a newline is 198). A text has about four times as many ids as under
-the published tokenizer, so prefill is measured on longer prompts than a listener would cause.
+It stands in the published id space (bytes 0..255 in the published order, so a newline is 198). A text has about four
+times as many ids as under the published tokenizer, so prefill is measured on longer prompts than a listener would
+cause.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ FIRST_PIECE_ID = 256
 
 
 def byte_symbols() -> list[str]:
-    """The 256 byte symbols of byte-level BPE in published order: printable bytes first, then the rest moved beyond 255."""
+    """The 256 byte symbols of byte-level BPE in published order: printable bytes first, then the rest moved beyond
+    255.
+    """
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
     return [chr(byte) for byte in printable] + [chr(256 + index) for index in range(len(others))]

@@ -1,8 +1,9 @@
 """Synthetic weights of the published shapes: streamed to a directory, or made in memory.
 
-A tensor's values are a table of normal quantiles, read through seeded counter-based random 16-bit numbers, so the bytes depend on the seed and the
-tensor's name alone and gigabytes take seconds. The file's metadata, its config and a notice beside it say that it is synthetic. End of speech has
-a zero row in the head: its logit stays in the middle of thousands, so an utterance runs to the length that was asked for.
+A tensor's values are a table of normal quantiles, read through seeded counter-based random 16-bit numbers, so the bytes
+depend on the seed and the tensor's name alone and gigabytes take seconds. The file's metadata, its config and a notice
+beside it say that it is synthetic. End of speech has a zero row in the head: its logit stays in the middle of
+thousands, so an utterance runs to the length that was asked for.
 """
 
 from __future__ import annotations
@@ -135,9 +136,7 @@ def _write_tensors(
                 file.write(values.data)
 
 
-def _values(
-    name: str, shape: tuple[int, ...], dtype: torch.dtype, *, seed: int, gain: float
-) -> Iterator[Values]:
+def _values(name: str, shape: tuple[int, ...], dtype: torch.dtype, *, seed: int, gain: float) -> Iterator[Values]:
     """The tensor's values in storage order and type, in chunks."""
     mean, spread = _distribution(name, shape, gain)
     table = _quantiles(mean, spread, dtype)

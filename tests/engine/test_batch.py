@@ -1,4 +1,6 @@
-"""The batch over a device that takes its time: packets in work beside the next frame, and nobody left waiting. The runner is scripted."""
+"""The batch over a device that takes its time: packets in work beside the next frame, and nobody left waiting. The
+runner is scripted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Captured graphs by their rules: everything before service, nothing unnamed, nothing unchecked. The driver is a fake."""
+"""Captured graphs by their rules: everything before service, nothing unnamed, nothing unchecked. The driver is a
+fake.
+"""
 
 from __future__ import annotations
 

@@ -24,11 +24,12 @@ def model(tmp_path: Path) -> LoadedModel:
 def test_values_are_within_half_a_step_of_their_channel() -> None:
     weight = torch.randn(24, 64) * torch.logspace(-3, 3, 24)[:, None]
     quantised = quantise(Matrix(weight=weight))
-    assert quantised.weight.dtype is torch.int8
+    assert quantised.packed is not None
+    assert quantised.packed.dtype is torch.int8
     assert quantised.scale is not None
     error = (dequantise(quantised) - weight).abs()
     assert (error <= quantised.scale[:, None] * 0.5001).all()
-    assert torch.equal(quantised.weight.abs().amax(dim=1), torch.full((24,), 127, dtype=torch.int8))
+    assert torch.equal(quantised.packed.abs().amax(dim=1), torch.full((24,), 127, dtype=torch.int8))
 
 
 def test_a_row_of_zeros_stays_zero() -> None:
@@ -46,8 +47,9 @@ def test_report_lists_every_layer_matrix_and_nothing_else(model: LoadedModel, pa
     assert "codec" in report.kept
     for part in PARTS:
         matrix = getattr(quantised.talker.layers[0], part)
-        assert (matrix.scale is not None) is packed
-        assert (matrix.weight.dtype is torch.int8) is packed
+        original = getattr(weights.talker.layers[0], part).weight
+        assert (matrix.packed is not None) is packed
+        assert torch.equal(matrix.weight, original) is packed
     assert quantised.codec_head is weights.codec_head
     assert quantised.heads is weights.heads
     assert quantised.rest is weights.rest

@@ -44,7 +44,9 @@ def make_bench(model: LoadedModel, *, rows: int = 3, trailing: int = 4, position
     )
 
 
-def in_the_middle(bench: Bench, lengths: Sequence[int], *, seed: int, sampling: Sequence[Sampling] | None = None) -> None:
+def in_the_middle(
+    bench: Bench, lengths: Sequence[int], *, seed: int, sampling: Sequence[Sampling] | None = None
+) -> None:
     """Fill every row with random state: `lengths[i]` positions in row i's cache."""
     generator, rows, config = torch.Generator().manual_seed(seed), bench.rows, bench.model.talker.config
     rows.cache.data.normal_(generator=generator)

@@ -10,7 +10,7 @@ import pytest
 os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel module is imported
 pytest.importorskip("triton", reason="Triton is not installed")
 
-from triton.runtime import interpreter  # noqa: E402  # only where Triton is there
+from triton.runtime import interpreter  # only where Triton is there
 
 
 def _accept_one_element_arrays() -> None:
