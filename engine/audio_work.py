@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +39,20 @@ class FinishedAudio:
 
     def take(self) -> list[bytes]:
         return self.packets
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreadAudio:
+    """In work on the host's codec thread; what fails there is raised by `take`."""
+
+    packets: Future[list[bytes]]
+
+    @property
+    def ready(self) -> bool:
+        return self.packets.done()
+
+    def take(self) -> list[bytes]:
+        return self.packets.result()
 
 
 @dataclass(frozen=True, kw_only=True)

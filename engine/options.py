@@ -40,7 +40,13 @@ OPTIONS = (
     ),
     Option(flag="--max-frames", field="max_frames", parse=int, default="1500", help="longest utterance, 80 ms frames"),
     Option(flag="--text-mode", field="text_mode", parse=TextMode, default="full", help=", ".join(TextMode)),
-    Option(flag="--threads", field="threads", parse=int, default="0", help="CPU threads; 0: one for a small model, else torch decides"),
+    Option(
+        flag="--threads",
+        field="threads",
+        parse=int,
+        default="0",
+        help="CPU threads; 0: one for a small model, else torch decides",
+    ),
 )
 
 

@@ -8,12 +8,13 @@ replace its body.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from engine.audio_work import AudioWork, FinishedAudio
+from engine.audio_work import AudioWork, FinishedAudio, ThreadAudio
 from engine.checkpoint import LoadedModel
 from engine.contract import SAMPLES_PER_FRAME, Sampling
 from engine.frame import FrameProgram
@@ -39,6 +40,7 @@ class Runner:
         config, device = model.talker.config, model.device
         self._device, self._eos = device, config.codec_ids.eos
         self.rows = Rows(config, model.codec.config, limits, device=device, dtype=model.dtype)
+        self._codec_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="codec")
         self._codec_state = model.codec.new_state(limits.rows + self.spare_codec_rows, device)
         self._rotary = Rotary(config.transformer, length=limits.positions, device=device)
         self._predictor_rotary = Rotary(config.predictor.transformer, length=config.code_groups + 1, device=device)
@@ -119,25 +121,38 @@ class Runner:
         return following
 
     def start_decode(self, selected: Sequence[int], starts: Sequence[int], frames: int) -> AudioWork:
-        """Ask for a packet; see `decode`. At most one packet of a row may be in work."""
-        return FinishedAudio(packets=self.decode(selected, starts, frames))
+        """Ask for a packet; see `decode`. At most one packet of a row may be in work.
 
-    @torch.inference_mode()
+        A first packet is made at once, since somebody waits for it in silence; a later one beside the next frame, on a thread of its own.
+        """
+        codes = self._packet_codes(selected, starts, frames)
+        work = self._codec_thread.submit(self._synthesise, tuple(selected), codes)
+        return FinishedAudio(packets=work.result()) if 0 in starts else ThreadAudio(packets=work)
+
     def decode(self, selected: Sequence[int], starts: Sequence[int], frames: int) -> list[bytes]:
         """Decode `frames` frames of each selected row from frame `starts` on, continuing its audio stream.
 
         Returns:
             PCM of each row: frames x 1,920 samples, signed 16-bit little-endian.
         """
+        return self._synthesise(selected, self._packet_codes(selected, starts, frames))
+
+    @torch.inference_mode()
+    def _packet_codes(self, selected: Sequence[int], starts: Sequence[int], frames: int) -> Tensor:
+        """Codes [B, 16, T] of T frames from `starts` on."""
         rows = torch.tensor(list(selected), device=self._device)
         window = torch.tensor(list(starts), device=self._device)[:, None] + torch.arange(frames, device=self._device)
-        codes = self.rows.codes[rows[:, None], window].transpose(1, 2)  # [B, 16, T]
-        self._codec_state.select(rows)
+        return self.rows.codes[rows[:, None], window].transpose(1, 2)
+
+    @torch.inference_mode()
+    def _synthesise(self, selected: Sequence[int], codes: Tensor) -> list[bytes]:
+        """PCM of the selected rows' next frames, given as codes [B, 16, T]."""
+        self._codec_state.select(torch.tensor(list(selected), device=self._device))
         samples = self._codec(codes, self._codec_state)  # [B, 1920 T]
         pcm: np.ndarray[tuple[int, int], np.dtype[np.int16]] = (
             (samples * PCM_SCALE).round().to(torch.int16).cpu().numpy()
         )
-        assert pcm.shape[1] == frames * SAMPLES_PER_FRAME
+        assert pcm.shape[1] == codes.shape[2] * SAMPLES_PER_FRAME
         return [row.astype("<i2", copy=False).tobytes() for row in pcm]
 
     @torch.inference_mode()

@@ -13,8 +13,10 @@ from typing import Generic, TypeVar
 from engine.contract import FIRST_PACKET_FRAMES, LATER_PACKET_FRAMES, StopReason
 
 Owner = TypeVar("Owner")
+# Growing so slowly that playback of what was sent lasts until the next packet is there.
 PACKET_RAMP = (
     FIRST_PACKET_FRAMES,
+    1,
     2,
     LATER_PACKET_FRAMES,
 )  # growing, so that playback never overtakes generation early

@@ -44,7 +44,7 @@ from engine.ticket import Ticket
 
 log = logging.getLogger("engine")
 
-WARM_UP_FRAMES = 6  # reaches every packet size
+WARM_UP_FRAMES = 8  # reaches every packet size
 
 
 class Synthesizer:
@@ -221,7 +221,11 @@ class Synthesizer:
             rows=settings.rows, positions=settings.positions, frames=settings.max_frames, trailing=trailing
         )
         self._prompts = model.prompts
-        self._batch = Batch(make_runner(model, limits, int8=self._precision is Precision.INT8), capacity=settings.rows, on_leave=self._forget)
+        self._batch = Batch(
+            make_runner(model, limits, int8=self._precision is Precision.INT8),
+            capacity=settings.rows,
+            on_leave=self._forget,
+        )
         self._prove(self._batch)
         return self._batch
 

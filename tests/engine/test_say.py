@@ -130,7 +130,7 @@ def test_a_fault_of_the_engine_leaves_no_file_and_exit_code_one(
     def fails_late(runner: Runner, advance: list[bool]) -> None:
         nonlocal calls
         calls += 1
-        if calls == 8:  # after the warm-up's six
+        if calls == 10:  # after the warm-up's eight
             raise RuntimeError("device fault")
         original(runner, advance)
 

@@ -23,7 +23,7 @@ def free() -> bool:
 
 
 def test_packets_grow_one_two_four_four() -> None:
-    assert [packet_frames(sequence) for sequence in range(6)] == [1, 2, 4, 4, 4, 4]
+    assert [packet_frames(sequence) for sequence in range(6)] == [1, 1, 2, 4, 4, 4]
 
 
 def test_end_of_speech_at_the_very_ceiling_is_a_natural_end() -> None:
@@ -56,7 +56,7 @@ def test_trailing_rows_that_wait_are_not_stepped_at_all() -> None:
 
 def test_first_packets_come_before_all_others_and_equal_sizes_together() -> None:
     scheduler: Scheduler[str] = Scheduler(capacity=4)
-    for owner, frames, packets in (("late", 7, 2), ("first", 1, 0), ("late-too", 7, 2), ("first-too", 1, 0)):
+    for owner, frames, packets in (("late", 7, 3), ("first", 1, 0), ("late-too", 7, 3), ("first-too", 1, 0)):
         row = scheduler.admit(owner, max_frames=99, has_room=free)
         track = scheduler.tracks[row]
         track.frames, track.packets, track.emitted = frames, packets, 3 if packets else 0

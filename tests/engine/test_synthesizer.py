@@ -147,18 +147,18 @@ def steps(engine: Synthesizer, monkeypatch: pytest.MonkeyPatch) -> Gate:
 # What is delivered.
 
 
-def test_packets_are_one_two_four_contiguous_and_only_the_last_is_final(engine: Synthesizer) -> None:
+def test_packets_are_one_one_two_four_contiguous_and_only_the_last_is_final(engine: Synthesizer) -> None:
     events = drain(engine.submit(speech(max_frames=13, seed=never_ending(engine, 13))))
     packets = audio(events)
-    assert [packet.frames for packet in packets] == [1, 2, 4, 4, 2]
-    assert [packet.sequence for packet in packets] == list(range(5))
-    assert [packet.first_frame for packet in packets] == list(accumulate([0, 1, 2, 4, 4]))
-    assert [packet.final for packet in packets] == [False] * 4 + [True]
+    assert [packet.frames for packet in packets] == [1, 1, 2, 4, 4, 1]
+    assert [packet.sequence for packet in packets] == list(range(6))
+    assert [packet.first_frame for packet in packets] == list(accumulate([0, 1, 1, 2, 4, 4]))
+    assert [packet.final for packet in packets] == [False] * 5 + [True]
     assert all(len(packet.pcm) == 2 * SAMPLES_PER_FRAME * packet.frames for packet in packets)
     end = ending(events)
     assert end.reason is StopReason.MAX_FRAMES
     metrics = end.metrics
-    assert (metrics.generated_codec_frames, metrics.emitted_packets) == (13, 5)
+    assert (metrics.generated_codec_frames, metrics.emitted_packets) == (13, 6)
     assert metrics.emitted_samples * 2 == len(pcm(events)) == 13 * SAMPLES_PER_FRAME * 2
     assert 0 <= metrics.queue_microseconds <= metrics.first_codec_frame_microseconds
     assert metrics.first_codec_frame_microseconds <= metrics.first_audio_microseconds <= metrics.wall_microseconds
@@ -442,7 +442,7 @@ def test_a_prefill_that_fails_fails_alone(engine: Synthesizer, monkeypatch: pyte
     assert engine.state is EngineState.READY
 
 
-@pytest.mark.parametrize("method", ["begin_step", "decode"])
+@pytest.mark.parametrize("method", ["begin_step", "start_decode"])
 def test_a_turn_that_fails_fails_its_requests_and_the_engine_proves_itself(
     engine: Synthesizer, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
