@@ -19,7 +19,7 @@ PACKET_RAMP = (
     1,
     2,
     LATER_PACKET_FRAMES,
-)  # growing, so that playback never overtakes generation early
+) 
 
 
 def packet_frames(sequence: int) -> int:
