@@ -19,7 +19,7 @@ PACKET_RAMP = (
     1,
     2,
     LATER_PACKET_FRAMES,
-) 
+)
 
 
 def packet_frames(sequence: int) -> int:

@@ -26,7 +26,7 @@ from engine.contract import (
     SpeechRequest,
     StopReason,
 )
-from engine.device import make_runner, cpu_threads, resolve_device, resolve_precision, weight_dtype
+from engine.device import cpu_threads, make_runner, resolve_device, resolve_precision, weight_dtype
 from engine.errors import (
     CapacityExhausted,
     EngineError,
