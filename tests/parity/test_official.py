@@ -17,6 +17,8 @@ from engine.runner import Runner
 from tests.engine.tiny_checkpoint import TinyShape, write_tiny_checkpoint
 from tests.parity.official import Generated, OfficialModel, Utterance
 
+pytestmark = pytest.mark.parity
+
 FRAMES = 80
 SHAPES = {
     "grouped": TinyShape(seed=1, ends=False),

@@ -13,6 +13,8 @@ import transformers
 
 from engine.tokenizer import TextTokenizer
 
+pytestmark = pytest.mark.parity
+
 VOCAB_SHA256 = "ca10d7e9fb3ed18575dd1e277a2579c16d108e32f27439684afa0e10b1440910"
 MERGES_SHA256 = "599bab54075088774b1733fde865d5bd747cbcc7a547c5bc12610e874e26f5e3"
 SAMPLES = (
