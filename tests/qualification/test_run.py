@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -120,7 +121,8 @@ def test_an_interrupted_run_keeps_its_records_and_stops_the_engine(desk: Desk, n
     command = [sys.executable, "-m", "qualification", "qualify", *desk.options, "--out", str(desk.out)]
     command += ["--engine-command", f"{FAKE} --frame-seconds 0.05", "--model", str(desk.model)]
     root = str(Path(__file__).resolve().parents[2])
-    run = subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True)
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a background job is started deaf to it
+    run = subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True, preexec_fn=heard)
     children: list[psutil.Process] = []
     deadline = time.monotonic() + 90
     while not (desk.out / "telemetry.jsonl").exists():

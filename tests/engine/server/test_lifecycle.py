@@ -44,6 +44,8 @@ def test_health_and_capabilities(start_server: StartServer) -> None:
             "auto", "chinese", "english", "japanese", "korean", "german", "french", "russian", "portuguese", "spanish",
             "italian",
         ],
+        "precision": "fp32",
+        "device": "cpu",
         "streaming": "multipart/mixed",
     }  # fmt: skip
     assert server.ask(speech_bytes(max_duration_seconds=40.1)).document()["code"] == "invalid_max_duration"
