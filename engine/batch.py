@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from engine.audio_work import AudioWork
@@ -95,8 +96,11 @@ class Batch:
         self._finish_delivered()
 
     def drop(self) -> None:
-        """Forget every row without a word; the owner tells the listeners."""
+        """Forget every row without a word; the owner tells the listeners. Waits for packets in work, which still write to their rows."""
         self._scheduler.tracks.clear()
+        for flight in self._flights:
+            with suppress(Exception):  # what failed there is why the rows are dropped
+                flight.work.take()
         self._flights.clear()
 
     def _drop_cancelled(self) -> None:
