@@ -1,0 +1,1 @@
+"""Two sealed bundles against each other: matched requests, effects with intervals, a verdict in words."""
