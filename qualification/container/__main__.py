@@ -22,6 +22,7 @@ from qualification.bench.target import parse_target
 from qualification.container import base, lock
 from qualification.container.faults import ContainerFault
 from qualification.container.image import LAYOUT, SBOM, ImageOrder, make_image
+from qualification.container.keep import keep
 from qualification.container.parity import FILE as PARITY
 from qualification.container.parity import ParityPlan, measure_parity
 from qualification.container.record import FILE as RECORD
@@ -29,6 +30,7 @@ from qualification.container.record import ContainerRecord
 from qualification.container.subject import ContainerOrder, container_subject
 from qualification.errors import QualificationError
 from qualification.paths import PINS, data_file
+from qualification.policy import load_policy
 from qualification.subject import engine_command, started
 from qualification.workload import Kind, load_workload
 
@@ -95,9 +97,7 @@ def _image(arguments: argparse.Namespace) -> int:
         )
     )
     if arguments.keep_sbom is not None:
-        kept = arguments.keep_sbom / f"{report['digests']['platform'].removeprefix('sha256:')}.cdx.json"
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_bytes((arguments.output / SBOM).read_bytes())
+        keep(arguments.output / LAYOUT, (arguments.output / SBOM).read_bytes(), load_policy(), arguments.keep_sbom)
     print(json.dumps({name: report[name] for name in ("digests", "tier", "variant", "reproduction")}, sort_keys=True))
     return 0 if report["reproduction"]["equal"] is not False else 1
 
@@ -162,7 +162,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--source", default="urn:assay:source", help="where the source is published, for the labels")
     parser.add_argument("--rounds", type=int, default=8, help="paired rounds of `compare`")
-    parser.add_argument("--keep-sbom", type=Path, metavar="DIR", help="also keep the bill of materials here, by digest")
+    parser.add_argument("--keep-sbom", type=Path, metavar="DIR", help="keep bill of materials, notices, licences here")
     parser.add_argument("--twice", action="store_true", help="build twice and compare")
     parser.add_argument("--clean", action="store_true", help="refuse a tree with changes")
     return parser
