@@ -46,7 +46,7 @@ class Workshop:
 def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
     shop = Workshop(tmp_path)
     state = source.SourceState(commit=COMMIT, epoch=1, changed=())
-    monkeypatch.setattr(own_image.source, "source_state", lambda _: state)
+    monkeypatch.setattr(source, "source_state", lambda _: state)
     monkeypatch.setattr(own_image, "make_image", shop.orders.append)
     return shop
 
@@ -83,6 +83,6 @@ def test_an_image_without_its_documents_is_built_again(workshop: Workshop, name:
 
 def test_a_tree_with_changes_is_built_again(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     state = source.SourceState(commit=COMMIT, epoch=1, changed=("engine/x.py",))
-    monkeypatch.setattr(own_image.source, "source_state", lambda _: state)
+    monkeypatch.setattr(source, "source_state", lambda _: state)
     workshop.layout()
     assert len(workshop.orders) == 1
