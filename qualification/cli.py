@@ -78,6 +78,7 @@ def qualify(arguments: argparse.Namespace) -> int:
         key=arguments.key,
         engine_command=tuple(shlex.split(arguments.engine_command or "")),
         image=arguments.image,
+        tier=arguments.tier,
         container=arguments.container,
         accept_symlinks=arguments.accept_symlinks,
     )
@@ -182,9 +183,13 @@ def _add_qualify(parser: argparse.ArgumentParser) -> None:
     subject.add_argument("--engine-command", metavar="COMMAND", help="start another engine that speaks the same wire")
     parser.add_argument("--model", type=Path, metavar="DIR", help="model directory (default: the embedded model)")
     parser.add_argument(
+        "--tier", choices=("reference", "shape", "release"), help="refuse files of another tier; shape without --model "
+        "writes the synthetic checkpoint first (4.3 GB, once)",
+    )  # fmt: skip
+    parser.add_argument(
         "--accept-symlinks", action="store_true", help="follow links in the model directory, which then has no tier"
     )
-    parser.add_argument("--precision", help="passed on to the engine: fp32, bf16")
+    parser.add_argument("--precision", help="passed on to the engine: fp32, bf16, int8")
     parser.add_argument("--device", help="passed on to the engine: cpu, cuda")
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="bundle to make; must not exist (default: evidence/<run>)"

@@ -17,7 +17,7 @@ from qualification.errors import BundleError, InputError, UsageError
 from qualification.pins import Pins, load_pins
 from qualification.policy import Policy, load_policy
 from qualification.signing import load_private
-from qualification.subject import embedded_model
+from qualification.subject import embedded_model, shape_model
 from qualification.workload import Workload, load_workload
 
 EVIDENCE = Path("evidence")
@@ -28,7 +28,7 @@ BESIDE = (SUMMARY, RESULTS) = ("summary.md", "junit.xml")
 class Options:
     """What the command line asked for. None: the default, or nothing. `engine_command` starts a foreign engine that
     prints the same `listening` line. `image` runs somebody else's image by digest, `container` one of this commit;
-    `accept_symlinks` follows links in the model directory, which then has no tier."""
+    `tier` is what the files must amount to; they decide. `accept_symlinks` follows links in the model directory, which then has no tier."""
 
     model: Path | None = None
     endpoint: str | None = None
@@ -43,6 +43,7 @@ class Options:
     engine_command: tuple[str, ...] = ()
     image: str | None = None
     container: bool = False
+    tier: str | None = None
     accept_symlinks: bool = False
 
 
@@ -77,7 +78,7 @@ def prepare(options: Options) -> Inputs:
             raise BundleError(f"{place} exists already; evidence is written once, choose another directory")
     model = options.model
     if model is None and options.endpoint is None and options.image is None and not options.engine_command:
-        model = embedded_model()
+        model = shape_model() if options.tier == "shape" else embedded_model()
     try:
         policy, pins = load_policy(options.policy), load_pins(options.pins)
         workload = load_workload(options.workload)
@@ -108,6 +109,8 @@ def _check_subject(options: Options) -> None:
         if options.precision or options.device or options.engine_command:
             raise UsageError("--precision, --device and --engine-command set up an engine that is started here; "
                              "an endpoint runs already")  # fmt: skip
+    if options.tier == "release" and options.model is None and options.image is None:
+        raise UsageError("--tier release needs the published checkpoint; name its directory with --model")
     subjects = (options.endpoint, options.engine_command, options.image, options.container)
     if sum(bool(subject) for subject in subjects) > 1:
         raise UsageError("--endpoint, --engine-command, --image and --container each name the subject; give one")

@@ -138,6 +138,9 @@ class Run:
             self._bundle.document(paths.LICENCES, found.licences)
             self._screen.step("licences", found.read)
         self._tier = found.tier
+        asked = self._inputs.options.tier
+        if asked not in (None, found.tier):
+            raise InputError(f"--tier {asked} was asked for, and the files are of tier {found.tier}: {found.sentence}")
         self._plan = load_plan(found.tier, self._inputs.workload, self._inputs.options.plan)
 
     @contextmanager

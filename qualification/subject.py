@@ -8,12 +8,15 @@ the import system, which finds a package without running it.
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from qualification.bench.clock import Clock
 from qualification.bench.target import Target, parse_target
@@ -77,6 +80,31 @@ def embedded_model() -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise UsageError("the package `engine` is not installed here; give --model DIR with --endpoint, or install it")
     return Path(next(iter(spec.submodule_search_locations))) / "reference_model"
+
+
+def shape_model() -> Path:
+    """Directory of the synthetic checkpoint of the published shapes, written by the engine if it is not there yet.
+
+    It lies in `ASSAY_CACHE`, or else in the user's cache directory; whether its bytes are the pinned ones is decided
+    where every model is hashed.
+
+    Raises:
+        SubjectError: the engine could not write it.
+    """
+    cache = os.environ.get("ASSAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "assay"
+    place = Path(cache) / "shape-seed-0"
+    if place.exists():
+        return place
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=place.parent) as beside:  # nobody ever sees half a checkpoint under its name
+        fresh = Path(beside) / place.name
+        made = subprocess.run(
+            [sys.executable, "-m", "engine", "make-shape", str(fresh)], capture_output=True, text=True, check=False
+        )
+        if made.returncode:
+            raise SubjectError(f"the synthetic checkpoint could not be written to {place}: {made.stderr.strip()}")
+        fresh.rename(place)
+    return place
 
 
 @contextmanager

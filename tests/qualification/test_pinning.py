@@ -62,6 +62,19 @@ def test_shape_needs_the_published_tensors(model: Path, pins_path: Path) -> None
         _pin(model, pins_path, tier="shape")
 
 
+def test_the_packaged_synthetic_model_has_the_published_tensors() -> None:
+    pins = load_pins(data_file("pins.json"))
+    (release,), (shape,) = pins.of_tier("release"), pins.of_tier("shape")
+    talker, codec = (shape.file(path) for path in ("model.safetensors", "speech_tokenizer/model.safetensors"))
+    published = release.file("model.safetensors"), release.file("speech_tokenizer/model.safetensors")
+    assert talker and talker.inventory and published[0] and published[0].inventory
+    assert codec and codec.inventory and published[1] and published[1].inventory
+    assert (talker.inventory.tensors, talker.inventory.parameters) == (404, 1_916_676_352)
+    assert published[0].inventory.dtypes == talker.inventory.dtypes
+    assert codec.inventory.groups == published[1].inventory.groups  # its decoder alone
+    assert {talker.digest.value, codec.digest.value}.isdisjoint(pin.digest.value for pin in release.files)
+
+
 def test_links_are_not_pinned(model: Path, pins_path: Path) -> None:
     (model / "config.json").symlink_to(model / "README.md")
     with pytest.raises(InputError, match=r"config\.json is a symlink"):

@@ -88,6 +88,17 @@ def test_altered_weights_are_no_tier_and_never_qualified(desk: Desk) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_another_tier_than_the_one_asked_for_is_refused(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    assert desk.qualify("--engine-command", FAKE, "--model", str(desk.model), "--tier", "shape") == 3
+    assert "--tier shape was asked for, and the files are of tier reference" in capsys.readouterr().err
+
+
+def test_the_release_tier_needs_a_directory(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    assert desk.qualify("--tier", "release") == 2
+    assert "name its directory with --model" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_an_endpoint_without_weights_is_measured_and_never_qualified(desk: Desk) -> None:
     with running(Behaviour()) as server:
         assert desk.qualify("--endpoint", server.url) == 7

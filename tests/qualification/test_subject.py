@@ -12,7 +12,7 @@ import pytest
 
 from qualification.bench.clock import Clock
 from qualification.errors import SubjectError, UsageError
-from qualification.subject import at_endpoint, embedded_model, engine_command, started
+from qualification.subject import at_endpoint, embedded_model, engine_command, shape_model, started
 from tests.qualification import fake_server
 from tests.qualification.fake_server import Behaviour, running
 
@@ -134,3 +134,32 @@ def test_the_command_line_passes_on_what_was_asked() -> None:
     assert command[1:4] == ("-m", "engine", "serve")
     assert command[-2:] == ("--precision", "fp32")
     assert "--device" not in command
+
+
+@pytest.fixture
+def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stand-in for the interpreter; what is written into it makes the synthetic checkpoint."""
+    program = tmp_path / "python"
+    monkeypatch.setattr("qualification.subject.sys.executable", str(program))
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
+    return program
+
+
+def _write(program: Path, line: str) -> None:
+    program.write_text(f"#!/bin/sh\n{line}\n")
+    program.chmod(0o755)
+
+
+def test_the_synthetic_checkpoint_is_written_once(writer: Path) -> None:
+    _write(writer, 'test "$1 $2 $3" = "-m engine make-shape" && mkdir "$4" && echo made > "$4/file"')
+    place = shape_model()
+    assert (place / "file").read_text() == "made\n"
+    _write(writer, "exit 1")
+    assert shape_model() == place
+
+
+def test_half_a_synthetic_checkpoint_is_not_kept(writer: Path) -> None:
+    _write(writer, 'mkdir "$4"; echo disk full >&2; exit 1')
+    with pytest.raises(SubjectError, match="disk full"):
+        shape_model()
+    assert list((writer.parent / "cache").iterdir()) == []
