@@ -1,4 +1,8 @@
-"""A codec packet in work: asked for now, taken when it is there."""
+"""A codec packet in work: asked for now, taken when it is there.
+
+Samples become 16-bit numbers where they are made. No finite sample becomes the lowest of them, so it marks what is not
+finite, and whoever takes a packet sees without another look at the device whether it is audio.
+"""
 
 # Events of torch.cuda carry no types.
 # mypy: disable-error-code="no-untyped-call"
@@ -16,6 +20,22 @@ from torch import Tensor
 
 from engine.contract import SAMPLES_PER_FRAME
 
+PCM_SCALE = 32_767.0
+NOT_FINITE = -32_768
+
+Packet = bytes | None  # signed 16-bit little-endian PCM; None: some sample was not a finite number
+
+
+def as_pcm(samples: Tensor) -> Tensor:
+    """Whole numbers, still in floating point, of samples within [-1, 1]; `NOT_FINITE` for what is no number."""
+    return (samples * PCM_SCALE).round().nan_to_num_(nan=float(NOT_FINITE))
+
+
+def packets_of(pcm: np.ndarray[tuple[int, int], np.dtype[np.int16]]) -> list[Packet]:
+    """A packet of each row [B, n]."""
+    spoilt = (pcm == NOT_FINITE).any(axis=1)
+    return [None if bad else row.astype("<i2", copy=False).tobytes() for row, bad in zip(pcm, spoilt, strict=True)]
+
 
 class AudioWork(Protocol):
     """PCM of several rows that a device may still be making."""
@@ -25,8 +45,8 @@ class AudioWork(Protocol):
         """Whether `take` returns at once."""
         ...
 
-    def take(self) -> list[bytes]:
-        """PCM of each row in the order asked for, signed 16-bit little-endian; waits for the device."""
+    def take(self) -> list[Packet]:
+        """The packet of each row in the order asked for; waits for the device."""
         ...
 
 
@@ -34,10 +54,10 @@ class AudioWork(Protocol):
 class FinishedAudio:
     """Made already."""
 
-    packets: list[bytes]
+    packets: list[Packet]
     ready: bool = True
 
-    def take(self) -> list[bytes]:
+    def take(self) -> list[Packet]:
         return self.packets
 
 
@@ -45,13 +65,13 @@ class FinishedAudio:
 class ThreadAudio:
     """In work on the host's codec thread; what fails there is raised by `take`."""
 
-    packets: Future[list[bytes]]
+    packets: Future[list[Packet]]
 
     @property
     def ready(self) -> bool:
         return self.packets.done()
 
-    def take(self) -> list[bytes]:
+    def take(self) -> list[Packet]:
         return self.packets.result()
 
 
@@ -75,10 +95,9 @@ class DeviceAudio:
     def ready(self) -> bool:
         return all(part.done.query() for part in self.parts)
 
-    def take(self) -> list[bytes]:
-        packets: list[bytes] = []
+    def take(self) -> list[Packet]:
+        packets: list[Packet] = []
         for part in self.parts:
             part.done.synchronize()
-            wanted = part.samples[: part.rows, : self.frames * SAMPLES_PER_FRAME].numpy()
-            packets += [row.astype(np.dtype("<i2"), copy=False).tobytes() for row in wanted]
+            packets += packets_of(part.samples[: part.rows, : self.frames * SAMPLES_PER_FRAME].numpy())
         return packets

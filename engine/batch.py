@@ -54,7 +54,7 @@ class Batch:
     def can_move(self) -> bool:
         """Whether a turn would do anything."""
         scheduler = self._scheduler
-        if any(track.owner.cancelled for track in scheduler.tracks):
+        if any(track.owner.cancelled or track.owner.spoilt for track in scheduler.tracks):
             return True
         waiting = bool(self._flights) or self._finished_row() is not None
         return waiting or bool(scheduler.advancing()) or bool(scheduler.due())
@@ -83,7 +83,7 @@ class Batch:
 
         While the device makes the frame, packets that it has finished meanwhile are handed over.
         """
-        self._drop_cancelled()
+        self._drop_lost()
         advance = self._scheduler.advancing()
         if advance:
             self._runner.begin_step(advance)
@@ -103,12 +103,17 @@ class Batch:
                 flight.work.take()
         self._flights.clear()
 
-    def _drop_cancelled(self) -> None:
+    def _drop_lost(self) -> None:
+        """Free the rows of the cancelled and of those whose audio is none."""
         for row in reversed(range(len(self._scheduler.tracks))):
             ticket = self._scheduler.tracks[row].owner
             if ticket.cancelled:
                 self._retire(row)
                 self._fail(ticket, StopReason.CANCELLED, "request_cancelled", "the request was cancelled")
+            elif ticket.spoilt:
+                self._retire(row)
+                log.error("samples were not finite")
+                self._fail(ticket, StopReason.FAILED, "internal_error", "the engine made something that is not audio")
 
     def _end_step(self, advance: list[bool]) -> None:
         following = self._runner.end_step()
@@ -141,7 +146,8 @@ class Batch:
             self._flights.remove(flight)
             for ticket, pcm, final in zip(flight.tickets, flight.work.take(), flight.finals, strict=True):
                 ticket.in_flight = False
-                if not ticket.cancelled:
+                ticket.spoilt |= pcm is None
+                if pcm is not None and not ticket.cancelled:
                     ticket.deliver(pcm, flight.frames, final=final)
 
     def _finish_delivered(self) -> None:
@@ -158,7 +164,7 @@ class Batch:
         """The last row whose request is over, packets included."""
         for row in reversed(range(len(self._scheduler.tracks))):
             track = self._scheduler.tracks[row]
-            if track.delivered and not track.owner.in_flight:
+            if track.delivered and not track.owner.in_flight and not track.owner.spoilt:
                 return row
         return None
 

@@ -234,7 +234,10 @@ class SpeechEngine(Protocol):
         ...
 
     def close(self, grace_seconds: float = 30.0) -> None:
-        """Admit nothing more, let active requests finish for `grace_seconds`, then fail the rest and stop."""
+        """Admit nothing more, let active requests finish for `grace_seconds`, then fail the rest and stop.
+
+        Returns within seconds after the grace even if the device hangs; the engine is FAILED then.
+        """
         ...
 
 

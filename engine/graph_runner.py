@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from engine.audio_work import AudioPart, DeviceAudio
+from engine.audio_work import AudioPart, DeviceAudio, Packet, as_pcm
 from engine.checkpoint import LoadedModel
 from engine.config import RESERVED_CODEC_IDS
 from engine.contract import LATER_PACKET_FRAMES, SAMPLES_PER_FRAME, Sampling
@@ -31,7 +31,7 @@ from engine.kv import Attended, KVCache
 from engine.pinned import pinned, pinned_empty
 from engine.prompt import PromptPlan
 from engine.rows import RowLimits
-from engine.runner import PCM_SCALE, Runner
+from engine.runner import Runner
 
 FRAME_PRIORITY, FIRST_PRIORITY, LATER_PRIORITY = -2, -3, 0
 
@@ -121,7 +121,7 @@ class GraphRunner(Runner):
         ]
         return DeviceAudio(parts=parts, frames=frames)
 
-    def decode(self, selected: Sequence[int], starts: Sequence[int], frames: int) -> list[bytes]:
+    def decode(self, selected: Sequence[int], starts: Sequence[int], frames: int) -> list[Packet]:
         """See `Runner.decode`."""
         return self.start_decode(selected, starts, frames).take()
 
@@ -209,7 +209,7 @@ class GraphRunner(Runner):
     def _codec_body(self, codes: Tensor, rows: Tensor, pcm: Tensor) -> None:
         self._codec_state.select(rows)
         samples = self._codec(codes, self._codec_state)
-        pcm.copy_((samples * PCM_SCALE).round())
+        pcm.copy_(as_pcm(samples))
         self._codec_state.select(None)
 
 

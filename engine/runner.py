@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.audio_work import AudioWork, FinishedAudio, ThreadAudio
+from engine.audio_work import AudioWork, FinishedAudio, Packet, ThreadAudio, as_pcm, packets_of
 from engine.checkpoint import LoadedModel
 from engine.contract import SAMPLES_PER_FRAME, Sampling
 from engine.frame import FrameProgram
@@ -26,8 +26,6 @@ from engine.plain_ops import PlainOps, draw_code0
 from engine.prompt import PromptPlan, prompt_rows, trailing_rows
 from engine.quant import QuantReport, quantise_weights
 from engine.rows import RowLimits, Rows
-
-PCM_SCALE = 32_767.0
 
 
 class Runner:
@@ -129,11 +127,11 @@ class Runner:
         work = self._codec_thread.submit(self._synthesise, tuple(selected), codes)
         return FinishedAudio(packets=work.result()) if 0 in starts else ThreadAudio(packets=work)
 
-    def decode(self, selected: Sequence[int], starts: Sequence[int], frames: int) -> list[bytes]:
+    def decode(self, selected: Sequence[int], starts: Sequence[int], frames: int) -> list[Packet]:
         """Decode `frames` frames of each selected row from frame `starts` on, continuing its audio stream.
 
         Returns:
-            PCM of each row: frames x 1,920 samples, signed 16-bit little-endian.
+            PCM of each row: frames x 1,920 samples, signed 16-bit little-endian; None where one is not finite.
         """
         return self._synthesise(selected, self._packet_codes(selected, starts, frames))
 
@@ -145,15 +143,13 @@ class Runner:
         return self.rows.codes[rows[:, None], window].transpose(1, 2)
 
     @torch.inference_mode()
-    def _synthesise(self, selected: Sequence[int], codes: Tensor) -> list[bytes]:
+    def _synthesise(self, selected: Sequence[int], codes: Tensor) -> list[Packet]:
         """PCM of the selected rows' next frames, given as codes [B, 16, T]."""
         self._codec_state.select(torch.tensor(list(selected), device=self._device))
         samples = self._codec(codes, self._codec_state)  # [B, 1920 T]
-        pcm: np.ndarray[tuple[int, int], np.dtype[np.int16]] = (
-            (samples * PCM_SCALE).round().to(torch.int16).cpu().numpy()
-        )
+        pcm: np.ndarray[tuple[int, int], np.dtype[np.int16]] = as_pcm(samples).to(torch.int16).cpu().numpy()
         assert pcm.shape[1] == codes.shape[2] * SAMPLES_PER_FRAME
-        return [row.astype("<i2", copy=False).tobytes() for row in pcm]
+        return packets_of(pcm)
 
     @torch.inference_mode()
     def move(self, source: int, target: int) -> None:

@@ -45,6 +45,7 @@ from engine.ticket import Ticket
 log = logging.getLogger("engine")
 
 WARM_UP_FRAMES = 8  # reaches every packet size
+CLOSE_SECONDS = 5.0  # for a step that is under way when the engine is closed
 
 
 class Synthesizer:
@@ -138,7 +139,13 @@ class Synthesizer:
             self._stopping = True
             self._wake.notify_all()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(CLOSE_SECONDS)
+        if self._thread.is_alive():
+            log.error("the device does not come back; the engine's thread is left behind")
+            with self._wake:
+                self._state = EngineState.FAILED
+                left = list(self._live.values())
+            self._fail(left, "backend_unavailable", "the engine has failed; restart it")
 
     def _require_ready(self) -> None:
         if self._state is EngineState.DRAINING:

@@ -32,6 +32,7 @@ class Ticket:
     stream: BoundedStream
     submitted: int = field(default_factory=now)
     cancelled: bool = False
+    spoilt: bool = False  # its audio is no audio
     in_flight: bool = False  # a packet is being decoded
     prefill_started: int = 0
     prefill_ended: int = 0

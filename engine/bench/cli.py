@@ -9,24 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
-import time
 from pathlib import Path
-from typing import Any
 
-import torch
-
-from engine.bench.timing import copy_bandwidth
-from engine.checkpoint import LoadedModel, load_model
-from engine.device import check_memory, resolve_device
 from engine.errors import DeviceError
-from engine.rows import RowLimits
-from engine.shape.weights import synthetic_model, write_shape_files
 
 HELP = "measure frame times and correctness on an accelerator"
-SCHEMA = "urn:assay:engine-bench:v1"
-BATCHES = (1, 3, 6, 16, 32, 64)
-TEACHER_FRAMES = 128
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,70 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a line a stage, then the JSON document. Returns 0."""
+    from engine.device import resolve_device  # torch takes seconds, which every other command would wait for
+
     device = resolve_device(arguments.device)
     if device.type != "cuda":
         raise DeviceError("bench measures an accelerator; on a CPU use `say`, which prints its own speed")
+    from engine.bench.measure import measure  # and its kernels need what only an accelerator's installation has
+
     print(json.dumps(measure(arguments, device)))
     return 0
-
-
-def measure(arguments: argparse.Namespace, device: torch.device) -> dict[str, Any]:
-    """Everything as one document."""
-    from engine.bench import correctness, frames
-    from engine.graph_runner import GraphRunner
-
-    bandwidth = copy_bandwidth(device)
-    torch.cuda.empty_cache()
-    _say(f"copy {bandwidth / 1e12:.2f} TB/s")
-    started = time.perf_counter()
-    model = _model(arguments.model, device)
-    loaded = time.perf_counter() - started
-    limits = RowLimits(rows=arguments.rows, positions=arguments.positions, frames=arguments.positions // 2)
-    check_memory(model, limits)
-    checks: dict[str, Any] = {}
-    if not arguments.no_checks:
-        checks = {
-            "teacher_forced": correctness.teacher_forced(model, frames=TEACHER_FRAMES),
-            "batch_matrix": correctness.batch_matrix(model, [size for size in BATCHES if size <= arguments.rows]),
-        }
-        _say(json.dumps(checks))
-    torch.cuda.empty_cache()
-    started = time.perf_counter()
-    runner = GraphRunner(model, limits, int8=arguments.int8)
-    captured = time.perf_counter() - started
-    _say(f"model {loaded:.1f} s, capture {captured:.1f} s")
-    used = frames.memory(device)
-    times = frames.replay_times(runner)
-    limit = frames.limit_milliseconds(runner.weights, bandwidth)
-    _say(f"limit {limit:.2f} ms a frame; " + ", ".join(f"{name} {ms:.2f} ms" for name, ms in times.items()))
-    report = runner.quantisation
-    return {
-        "schema": SCHEMA,
-        "device": torch.cuda.get_device_name(device),
-        "torch": torch.__version__,
-        "model": "synthetic weights of the published shapes" if arguments.model is None else arguments.model.name,
-        "precision": "int8" if arguments.int8 else "bf16",
-        "copy_bytes_per_second": bandwidth,
-        "frame_bytes": frames.frame_bytes(runner.weights),
-        "frame_limit_milliseconds": limit,
-        "load_seconds": loaded,
-        "capture_seconds": captured,
-        "memory": used,
-        "graph_milliseconds": times,
-        "checks": checks,
-        "quantisation": None
-        if report is None
-        else {"matrices": len(report.quantised), "worst_error": report.worst_error},
-    }
-
-
-def _model(directory: Path | None, device: torch.device) -> LoadedModel:
-    if directory is not None:
-        return load_model(directory, device=device, dtype=torch.bfloat16)
-    with tempfile.TemporaryDirectory() as place:
-        write_shape_files(Path(place), seed=0)
-        return synthetic_model(Path(place), device=device, dtype=torch.bfloat16)
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)

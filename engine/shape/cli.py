@@ -6,8 +6,6 @@ import argparse
 import time
 from pathlib import Path
 
-from engine.shape.weights import write_shape_checkpoint
-
 HELP = "write a synthetic checkpoint of the published shapes"
 
 
@@ -18,6 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the checkpoint and say how long it took. Returns 0."""
+    from engine.shape.weights import write_shape_checkpoint  # needs torch, which every other command would wait for
+
     started = time.perf_counter()
     directory = write_shape_checkpoint(arguments.directory, seed=arguments.seed)
     print(

@@ -29,6 +29,19 @@ def test_help_names_every_setting_with_its_variable(capsys: pytest.CaptureFixtur
         assert word in shown
 
 
+@pytest.mark.parametrize("argv", [["--help"], ["serve", "--print-config"], ["say", "--nonsense"], ["bench", "--help"]])
+def test_what_needs_no_network_does_not_wait_for_torch(argv: list[str]) -> None:
+    text = "import sys; from engine.__main__ import main\ntry: main(sys.argv[1:])\nexcept SystemExit: pass\n"
+    text += "sys.exit('torch was imported' if 'torch' in sys.modules else 0)"
+    done = subprocess.run([sys.executable, "-c", text, *argv], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_bench_without_an_accelerator_says_what_to_use(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--device", "cpu"]) == 5
+    assert "on a CPU use `say`" in capsys.readouterr().err
+
+
 def test_an_interrupt_exits_with_130(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

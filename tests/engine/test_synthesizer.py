@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, count, islice
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,9 @@ from uuid import uuid4
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
+from engine.audio_work import Packet
 from engine.checkpoint import LoadedModel
 from engine.contract import (
     LANGUAGES,
@@ -460,6 +462,27 @@ def test_a_turn_that_fails_fails_its_requests_and_the_engine_proves_itself(
     assert engine.active_requests == 0
 
 
+def test_samples_that_are_no_numbers_fail_their_request_alone(
+    engine: Synthesizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = Runner._synthesise
+
+    def spoilt(runner: Runner, selected: Sequence[int], codes: Tensor) -> list[Packet]:
+        packets = original(runner, selected, codes)
+        return [None if row == 1 else packet for row, packet in zip(selected, packets, strict=True)]
+
+    monkeypatch.setattr(Runner, "_synthesise", spoilt)
+    healthy = engine.submit(speech(max_frames=30, seed=never_ending(engine, 30)))
+    assert eventually(lambda: not healthy.has_room)  # it is on row 0
+    broken = drain(engine.submit(speech()))
+    assert audio(broken) == []
+    assert (failure(broken).reason, failure(broken).code) == (StopReason.FAILED, "internal_error")
+    assert sum(packet.frames for packet in audio(drain(healthy))) == 30
+    monkeypatch.undo()
+    ending(drain(engine.submit(speech())))
+    assert (engine.state, engine.active_requests) == (EngineState.READY, 0)
+
+
 def test_a_move_that_fails_leaves_nobody_waiting_for_ever(engine: Synthesizer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The row was already released when its successor could not be moved there: its request must hear of it too."""
     moves = Gate(monkeypatch, "move")
@@ -552,6 +575,22 @@ def test_closing_lets_active_requests_finish_and_admits_no_more(engine: Synthesi
     ending(drain(stream))
     closer.join(PATIENCE)
     assert not closer.is_alive()
+
+
+def test_closing_gives_up_on_a_device_that_hangs(
+    engine: Synthesizer, steps: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.synthesizer.CLOSE_SECONDS", 0.2)
+    steps.open.clear()
+    stream = engine.submit(speech())
+    steps.wait_reached()
+    before = time.monotonic()
+    engine.close(grace_seconds=0.1)
+    assert time.monotonic() - before < PATIENCE / 2
+    assert engine.state is EngineState.FAILED
+    assert failure(drain(stream)).code == "backend_unavailable"
+    assert engine.active_requests == 0
+    steps.open.set()  # the thread may end now
 
 
 def test_closing_fails_what_has_not_finished_in_its_grace(engine: Synthesizer) -> None:
