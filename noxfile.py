@@ -31,6 +31,13 @@ def verify(session: nox.Session) -> None:
 
 
 @nox.session
+def tamper(session: nox.Session) -> None:
+    """Tamper with a good bundle in every known way and print what the verifier found; or `-- BUNDLE`, over its files."""
+    install(session, "harness")
+    session.run("python", "-m", "qualification.tamper", *session.posargs)
+
+
+@nox.session
 def tests(session: nox.Session) -> None:
     """The default tests: no GPU, no weights but small ones, no network beyond loopback."""
     install(session, "engine,harness,recipe", "tests")

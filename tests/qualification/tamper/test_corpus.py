@@ -32,7 +32,7 @@ def test_is_refused(tamper: Tamper, good_bundle: Good, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ACCIDENTS)
 def test_no_file_is_overlooked(name: str, good_bundle: Good, tmp_path: Path) -> None:
-    caught = over_all_files(good_bundle, name, tmp_path)
+    caught = over_all_files(good_bundle.root, name, tmp_path)
     assert caught.cases > 40
     assert caught.caught, f"missed: {caught.found}"
 
