@@ -47,27 +47,41 @@ class Spoken:
     ended: bool
 
 
-class OfficialSpeaker:
-    """Talker, predictor and codec decoder of the package on one device; the codec stays FP32, as ours does.
+@dataclass(frozen=True, kw_only=True)
+class Package:
+    """The package's own parts with the weights of a directory, FP32 on the CPU."""
+
+    model: Any
+    codec: Any
+    tokenizer: Any
+
+
+def load_package(directory: Path) -> Package:
+    """Load a model directory into the package.
 
     Raises:
         OSError, KeyError, RuntimeError: the directory is no model that the package can hold.
     """
+    config = Qwen3TTSConfig(**json.loads((directory / "config.json").read_text("utf-8")))
+    model = Qwen3TTSForConditionalGeneration(config).float().eval()
+    weights = {name: value.float() for name, value in load_file(directory / "model.safetensors").items()}
+    model.load_state_dict(weights, strict=True)
+    decoder = json.loads((directory / "speech_tokenizer/config.json").read_text("utf-8"))["decoder_config"]
+    codec = Qwen3TTSTokenizerV2Decoder(Qwen3TTSTokenizerV2DecoderConfig(**decoder)).eval()
+    stored = load_file(directory / "speech_tokenizer/model.safetensors")
+    codec.load_state_dict({name.removeprefix("decoder."): value for name, value in stored.items()}, strict=True)
+    return Package(model=model, codec=codec, tokenizer=transformers.AutoTokenizer.from_pretrained(directory))
+
+
+class OfficialSpeaker:
+    """Talker, predictor and codec decoder of the package on one device; the codec stays FP32, as ours does."""
 
     def __init__(self, directory: Path, *, device: str, dtype: torch.dtype) -> None:
-        config = Qwen3TTSConfig(**json.loads((directory / "config.json").read_text("utf-8")))
-        weights = load_file(directory / "model.safetensors")
-        self._model = Qwen3TTSForConditionalGeneration(config).float().eval()
-        self._model.load_state_dict({name: value.float() for name, value in weights.items()}, strict=True)
-        self._model.to(device=device, dtype=dtype)
-        decoder = json.loads((directory / "speech_tokenizer/config.json").read_text("utf-8"))["decoder_config"]
-        self._codec = Qwen3TTSTokenizerV2Decoder(Qwen3TTSTokenizerV2DecoderConfig(**decoder)).eval()
-        stored = load_file(directory / "speech_tokenizer/model.safetensors")
-        names = {name.removeprefix("decoder."): value for name, value in stored.items()}
-        self._codec.load_state_dict(names, strict=True)
-        self._codec.to(device)
-        self._tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
-        self._eos = int(config.talker_config.codec_eos_token_id)
+        package = load_package(directory)
+        self._model = package.model.to(device=device, dtype=dtype)
+        self._codec = package.codec.to(device)
+        self._tokenizer = package.tokenizer
+        self._eos = int(self._model.config.talker_config.codec_eos_token_id)
         self._device = device
 
     def speak(

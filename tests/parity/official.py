@@ -1,39 +1,18 @@
 """The official package as an oracle: loads a checkpoint directory into it and records what it computes.
 
-Runs only in the `parity` session, which installs `qwen-tts` 0.1.1 without its dependencies. That package imports torchaudio for a tokenizer
-that is not used here, so an empty stand-in takes its place in this process.
+Runs only in the `parity` session, which installs `qwen-tts` 0.1.1 without its dependencies.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-import types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
-from safetensors.torch import load_file
 from torch import Tensor
 
-
-def _stand_in(name: str) -> types.ModuleType:
-    module = types.ModuleType(name)
-    sys.modules[name] = module
-    return module
-
-
-_stand_in("torchaudio").compliance = _stand_in("torchaudio.compliance")  # type: ignore[attr-defined]
-sys.modules["torchaudio.compliance"].kaldi = _stand_in("torchaudio.compliance.kaldi")  # type: ignore[attr-defined]
-
-from qwen_tts.core.models.configuration_qwen3_tts import Qwen3TTSConfig  # noqa: E402  # after the stand-in
-from qwen_tts.core.models.modeling_qwen3_tts import Qwen3TTSForConditionalGeneration  # noqa: E402
-from qwen_tts.core.tokenizer_12hz.configuration_qwen3_tts_tokenizer_v2 import (  # noqa: E402
-    Qwen3TTSTokenizerV2DecoderConfig,
-)
-from qwen_tts.core.tokenizer_12hz.modeling_qwen3_tts_tokenizer_v2 import Qwen3TTSTokenizerV2Decoder  # noqa: E402
+from qualification.subjects.official_model import load_package
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,17 +37,8 @@ class OfficialModel:
     """The official talker, predictor and codec decoder with the weights of a directory, FP32 on the CPU."""
 
     def __init__(self, directory: Path) -> None:
-        config = Qwen3TTSConfig(**json.loads((directory / "config.json").read_text("utf-8")))
-        self.model = Qwen3TTSForConditionalGeneration(config).float().eval()
-        weights = {name: value.float() for name, value in load_file(directory / "model.safetensors").items()}
-        self.model.load_state_dict(weights, strict=True)
-        decoder = json.loads((directory / "speech_tokenizer/config.json").read_text("utf-8"))["decoder_config"]
-        self.codec = Qwen3TTSTokenizerV2Decoder(Qwen3TTSTokenizerV2DecoderConfig(**decoder)).eval()
-        stored = load_file(directory / "speech_tokenizer/model.safetensors")
-        self.codec.load_state_dict(
-            {name.removeprefix("decoder."): value for name, value in stored.items()}, strict=True
-        )
-        self.tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
+        package = load_package(directory)
+        self.model, self.codec, self.tokenizer = package.model, package.codec, package.tokenizer
 
     def ids(self, text: str) -> Tensor:
         """Token ids [1, T] with control tokens recognised."""
