@@ -193,9 +193,12 @@ def processes(tmp_path: Path) -> Iterator[StartProcess]:
         server.close()
 
 
-def launch(flags: tuple[str, ...], log: Path) -> Process:
-    """Start the fake server and read the line that announces its port."""
-    command = [sys.executable, "-m", "tests.engine.server.fake_server", "--port", "0", *flags]
+FAKE_SERVER = ("tests.engine.server.fake_server",)
+
+
+def launch(flags: tuple[str, ...], log: Path, module: tuple[str, ...] = FAKE_SERVER) -> Process:
+    """Start a server, the fake one unless another is named, and read the line that announces its port."""
+    command = [sys.executable, "-m", *module, "--port", "0", *flags]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     with log.open("wb") as errors:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,30 +11,22 @@ from uuid import uuid4
 import pytest
 
 from tests.engine.server.client import request_bytes, speech_bytes
-from tests.engine.server.conftest import ROOT, Process, eventually
+from tests.engine.server.conftest import Process, eventually, launch
 
 
 @pytest.fixture(scope="module")
 def server(tiny_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     log = tmp_path_factory.mktemp("real") / "server.log"
     small = ("--device", "cpu", "--max-concurrent-requests", "2", "--max-positions", "512", "--max-frames", "128")
-    command = [sys.executable, "-m", "engine", "serve", "--model", str(tiny_directory), "--port", "0", *small]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    with log.open("wb") as errors:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    assert line, log.read_text()
-    announced = json.loads(line)
-    found = Process(process=process, address=(announced["host"], announced["port"]), log=log)
+    found = launch(("--model", str(tiny_directory), *small), log, module=("engine", "serve"))
     try:
         eventually(found.ready, 100)
         yield found
         found.signal(signal.SIGTERM)
         assert found.exit_code() == 0
     finally:
-        process.kill()
-        process.wait(10)
+        found.process.kill()
+        found.process.wait(10)
         found.close()
 
 
