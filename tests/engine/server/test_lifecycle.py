@@ -138,6 +138,8 @@ def test_hanging_engine_does_not_hold_up_the_exit(start_process: StartProcess) -
     server = start_process("--grace-seconds", "0", "--retirement-seconds", "1")
     wire = server.ask(speech_bytes("frames=40 hang_at=5"))
     next(wire.parts())
+    eventually(lambda: server.metric("assay_engine_frame_steps_total") >= 5, 10)
+    time.sleep(0.6)  # longer than the fake sleeps between its steps: it hangs by now
     server.signal(signal.SIGTERM)
     assert list(wire.parts())[-1].document["error"]["code"] == "retirement_timeout"
     assert server.exit_code(20) == 0
