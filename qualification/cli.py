@@ -23,6 +23,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 
@@ -32,6 +33,7 @@ from qualification.drawing import report_program
 from qualification.errors import BundleError, QualificationError, UsageError
 from qualification.evidence_view import EvidenceView
 from qualification.gates.table import GATES
+from qualification.listening.attach import attach
 from qualification.strictjson import write_once
 from qualification.verify.trust import load_trust
 from qualification.verify.verifier import verify
@@ -89,7 +91,12 @@ def check(arguments: argparse.Namespace) -> int:
     """Verify a bundle offline."""
     if not arguments.path.is_dir():
         raise BundleError(f"{arguments.path} is no directory; give the directory that holds manifest.json")
-    trust = load_trust(policy=arguments.policy, pins=arguments.pins, keys=tuple(arguments.key))
+    trust = load_trust(
+        policy=arguments.policy,
+        pins=arguments.pins,
+        keys=tuple(arguments.key),
+        reviewer_keys=tuple(arguments.reviewer_key),
+    )
     checked = verify(arguments.path, trust, GATES, report_program())
     if arguments.json:
         print(json.dumps(checked.to_json(), sort_keys=True, ensure_ascii=False))
@@ -106,6 +113,25 @@ def report(arguments: argparse.Namespace) -> int:
     out = arguments.out if arguments.out is not None else arguments.path.with_name(f"{arguments.path.name}.html")
     write_once(out, draw(EvidenceView(arguments.path)).encode())
     print(out)
+    return 0
+
+
+def review_page(arguments: argparse.Namespace) -> int:
+    """Draw the page on which listeners rate the clips of one bundle, or pairs of two."""
+    if find_spec("jinja2") is None:
+        raise UsageError("the review page needs its template engine; install `tts-assay[harness]`")
+    from qualification.report.review import render_review  # needs the template engine
+
+    out = arguments.out if arguments.out is not None else arguments.path.with_name(f"{arguments.path.name}.review.html")
+    other = None if arguments.other is None else EvidenceView(arguments.other)
+    write_once(out, render_review(EvidenceView(arguments.path), other).encode())
+    print(out)
+    return 0
+
+
+def attach_review(arguments: argparse.Namespace) -> int:
+    """Sign an exported review and add it to its bundle as a layer."""
+    print(attach(arguments.path, arguments.record, signing.load_private(arguments.key)))
     return 0
 
 
@@ -156,10 +182,14 @@ def _parser() -> argparse.ArgumentParser:
     checking.add_argument("--policy", type=Path, help="the policy that you accept (default: the packaged one)")
     checking.add_argument("--pins", type=Path, help="the pins that you accept (default: the packaged ones)")
     checking.add_argument("--key", type=Path, action="append", default=[], help="a public key that you trust")
+    checking.add_argument(
+        "--reviewer-key", type=Path, action="append", default=[], help="public key of a listener that you trust"
+    )
     checking.add_argument("--json", action="store_true", help="answer with one JSON document")
     drawing = _add(commands, "report", report, "draw the report of a bundle again")
     drawing.add_argument("path", type=Path, metavar="PATH", help="directory of the bundle")
     drawing.add_argument("--out", type=Path, help="file to write (default: PATH.html)")
+    _add_reviewing(commands)
     _add_pin(_add(commands, "pin", pin, "pin a model that this project made by the hashes of its files"))
     making = _add(commands, "keygen", keygen, "make an Ed25519 key pair")
     making.add_argument("private", type=Path, metavar="PRIVATE", help="file of the private key; PRIVATE.pub is public")
@@ -200,6 +230,17 @@ def _add_qualify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plan", type=Path, metavar="FILE", help="load profiles by tier")
     parser.add_argument("--key", type=Path, metavar="FILE", help="private key that signs the bundle")
     parser.add_argument("--json", action="store_true", help="answer with one JSON document on standard output")
+
+
+def _add_reviewing(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    page = _add(commands, "review-page", review_page, "draw the page on which listeners rate clips blind")
+    page.add_argument("path", type=Path, metavar="PATH", help="directory of the bundle")
+    page.add_argument("other", type=Path, nargs="?", metavar="OTHER", help="a second bundle: offer pairs, A/B")
+    page.add_argument("--out", type=Path, help="file to write (default: PATH.review.html)")
+    attaching = _add(commands, "attach-review", attach_review, "sign an exported review and add it to its bundle")
+    attaching.add_argument("path", type=Path, metavar="PATH", help="directory of the bundle")
+    attaching.add_argument("record", type=Path, metavar="RECORD", help="the file that the review page exported")
+    attaching.add_argument("--key", type=Path, required=True, help="the reviewer's private key in PEM")
 
 
 def _add_pin(parser: argparse.ArgumentParser) -> None:

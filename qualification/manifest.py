@@ -1,4 +1,4 @@
-"""The manifest: role, path, size and SHA-256 of every file of a bundle except itself and the statement over it.
+"""The manifest: role, path, size and SHA-256 of every file of a bundle except itself, the statement over it, and layers.
 
 Every path has exactly one role, by rule; a file without a role cannot be sealed, so nothing slips in unnamed.
 """
@@ -33,6 +33,11 @@ _ROLES: Final[tuple[tuple[str, str], ...]] = (
 )
 
 
+def is_outside(path: str) -> bool:
+    """Whether the manifest leaves this file out: itself, the statement over it, and what was added after sealing."""
+    return path in OUTSIDE or paths.in_layer(path)
+
+
 def role_of(path: str) -> str:
     """The role that a path has by rule.
 
@@ -59,7 +64,7 @@ def build(root: Path, run_id: str) -> dict[str, Any]:
         raise BundleError(
             f"{', '.join(found.irregular)}: links, special files and empty directories cannot be sealed; remove them"
         )
-    names = [path for path in found.files if path not in OUTSIDE]
+    names = [path for path in found.files if not is_outside(path)]
     return {"schema": schema.urn("manifest"), "run_id": run_id, "files": [_entry(root, path) for path in names]}
 
 

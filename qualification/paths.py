@@ -30,6 +30,7 @@ MANIFEST = "manifest.json"
 STATEMENT = "statement.dsse.json"
 SAMPLES_DIRECTORY = "samples"
 AUDIO_DIRECTORY = "audio"
+LAYERS_DIRECTORY = "layers"
 
 _SEGMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _PACKAGE = Path(__file__).resolve().parent
@@ -53,6 +54,11 @@ def check_bundle_path(path: str) -> str:
     if len(path) > 512 or not all(_SEGMENT.fullmatch(segment) for segment in segments):
         raise BundleError(f"path {path!r} is no plain relative path inside a bundle; use A-Z a-z 0-9 . _ - and /")
     return path
+
+
+def in_layer(path: str) -> bool:
+    """Whether a bundle path was added after sealing, and so is no business of the manifest."""
+    return path.startswith(f"{LAYERS_DIRECTORY}/")
 
 
 def locate(root: Path, path: str) -> Path:

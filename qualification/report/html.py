@@ -6,26 +6,20 @@ its hash). Without scripts everything is there but spectrograms and the re-check
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
-from functools import cache
 from itertools import pairwise
-from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from qualification.bench.raw import SAMPLE_RATE_HZ, RequestRecord
 from qualification.evidence_view import EvidenceView
-from qualification.report import charts, words
+from qualification.report import assets, charts, words
 from qualification.report.distribution import Group, Mark, distribution
 from qualification.report.machine import machine_facts
 from qualification.report.page import Page, read_page
 from qualification.report.profiles import ProfileView
 from qualification.report.voices import Voice, language_rows, voices
 
-_TEMPLATES = Path(__file__).resolve().parent / "templates"
 _LATENCIES = (
     ("requests", "measured requests"),
     ("failed", "failed"),
@@ -51,9 +45,9 @@ _LATENCIES = (
 def render(evidence: EvidenceView) -> str:
     """The whole page. Raises `BundleError`, `StrictJsonError` or `SchemaError` where a file is missing or malformed."""
     page, clips = read_page(evidence), voices(evidence)
-    script, style = _asset("report.js"), _asset("report.css")
+    script, style = assets.script("report.js"), assets.text("report.css")
     return (
-        _environment()
+        assets.environment()
         .get_template("report.html.j2")
         .render(
             page=page,
@@ -70,29 +64,9 @@ def render(evidence: EvidenceView) -> str:
             latencies=_LATENCIES,
             script=Markup(script),  # our own file
             style=Markup(style),  # our own file
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            script_hash=assets.policy_hash(script),
         )
     )
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["figure"] = words.figure
-    environment.filters["size"] = words.size
-    environment.filters["seconds"] = words.seconds
-    environment.filters["grouped"] = words.grouped
-    return environment
-
-
-def _asset(name: str) -> str:
-    return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def _ring(page: Page) -> Markup:

@@ -15,11 +15,11 @@ from qualification import paths
 from qualification.bench.raw import RequestRecord
 from qualification.clip import Clip
 from qualification.evidence_view import EvidenceView
+from qualification.listening.clips import first_stored
 from qualification.report.words import language_name
-from qualification.workload import Kind, WorkloadEntry
+from qualification.workload import WorkloadEntry
 
 MOST_UNNATURAL: Final = 6
-PLAYED: Final = (Kind.COVERAGE, Kind.CODE_SWITCH)
 RIGHT_TO_LEFT: Final = frozenset({"ar", "fa", "he", "ur"})
 
 
@@ -65,8 +65,7 @@ class LanguageRow:
 def voices(evidence: EvidenceView) -> tuple[Voice, ...]:
     """The utterances in the order of the workload, those that did not end by themselves last."""
     stored = [record for record in evidence.records() if record.audio is not None]
-    first = {record.workload_id: record for record in reversed(stored)}
-    chosen = [(entry, first[entry.id]) for entry in evidence.workload.of_kind(*PLAYED) if entry.id in first]
+    chosen = list(first_stored(evidence))
     taken = {record.request_id for _, record in chosen}
     endless = [record for record in stored if record.finish_reason != "stop" and record.request_id not in taken]
     chosen += [(evidence.workload.entry(record.workload_id), record) for record in endless[:MOST_UNNATURAL]]

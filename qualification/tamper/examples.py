@@ -13,9 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from qualification import paths, schema, signing, strictjson
+from qualification.evidence_view import EvidenceView
 from qualification.gates.table import GATES
 from qualification.paths import data_file
-from qualification.tamper import good
+from qualification.tamper import good, good_review
 from qualification.verify.verifier import verify
 
 _LONGEST: Final = 2
@@ -37,6 +38,9 @@ def examples(root: Path) -> Iterator[tuple[str, Any]]:
     yield "statement", strictjson.loads(signing.payload_of(envelope), "statement")
     for name, path_of_lines in _LINES.items():
         yield name, strictjson.loads_lines((root / path_of_lines).read_bytes(), path_of_lines)[-1]
+    review = good_review.make_record([EvidenceView(root)])
+    yield "review-record", review
+    good_review.add_layer(root, review, bundle.reviewer)
     yield "verification", verify(root, bundle.trust, GATES).to_json()
     for name, file in _SHIPPED.items():
         yield name, strictjson.load(data_file(file))

@@ -37,16 +37,17 @@ __all__ = ["RUN_ID", "Good", "build"]
 
 @dataclass(frozen=True, kw_only=True)
 class Good:
-    """The bundle, the key that signed it, and what a verifier of it trusts."""
+    """The bundle, the keys of its signer and of a listener, and what a verifier of it trusts."""
 
     root: Path
     key: Ed25519PrivateKey
+    reviewer: Ed25519PrivateKey
     trust: Trust
 
 
 def build(root: Path) -> Good:
     """Write, seal and sign the bundle at `root`, which must not exist."""
-    pair = signing.generate()
+    pair, listener = signing.generate(), signing.generate()
     policy, (pins, identity_document) = make_policy(), make_identity()
     writer = BundleWriter.create(root)
     clock = _Clock(now=0)
@@ -70,8 +71,14 @@ def build(root: Path) -> Good:
     writer.telemetry(make_telemetry(clock.now))
     key = signing.private_key(pair.private_pem, "private key")
     writer.seal(GATES, key=key)
-    trusted = (signing.trusted_key(pair.public_pem, "public key"),)
-    return Good(root=root, key=key, trust=Trust(policy=policy, pins=pins, keys=trusted))
+    reviewer = signing.private_key(listener.private_pem, "reviewer's key")
+    trust = Trust(
+        policy=policy,
+        pins=pins,
+        keys=(signing.trusted_key(pair.public_pem, "public key"),),
+        reviewer_keys=(signing.trusted_key(listener.public_pem, "reviewer's public key"),),
+    )
+    return Good(root=root, key=key, reviewer=reviewer, trust=trust)
 
 
 @dataclass(kw_only=True)

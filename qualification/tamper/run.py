@@ -70,7 +70,7 @@ def over_all_files(original: Path, name: str, directory: Path) -> Caught:
     """One kind of accident on every file that the manifest lists; `found` names the files that got through."""
     code, accident = ACCIDENTS[name]
     missed = []
-    paths = [path for path in EvidenceView(original).walked.files if path not in manifest.OUTSIDE]
+    paths = [path for path in EvidenceView(original).walked.files if not manifest.is_outside(path)]
     for path in paths:
         with TemporaryDirectory(dir=directory) as place:
             copied = Path(shutil.copytree(original, Path(place, "bundle"), copy_function=os.link))

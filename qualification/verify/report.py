@@ -15,6 +15,7 @@ from typing import Any
 
 from qualification import schema
 from qualification.errors import NotQualified
+from qualification.listening.ratings import Reviews
 from qualification.verify.findings import FAMILIES, Finding
 
 
@@ -31,10 +32,12 @@ class Sealed:
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """The result. `sealed` is None where the bundle is too broken to say anything."""
+    """The result. `sealed` is None where the bundle is too broken to say anything. `reviews` is what listeners said after
+    sealing; it changes neither answer nor exit status."""
 
     findings: tuple[Finding, ...]
     sealed: Sealed | None
+    reviews: Reviews = Reviews()  # noqa: RUF009  # frozen, and of immutable parts
 
     @property
     def refused(self) -> bool:
@@ -63,14 +66,17 @@ class Verification:
             "answer": self.answer,
             "exit_code": self.exit_code,
             "sealed": dict(vars(self.sealed)) if self.sealed else None,
+            "reviews": self.reviews.to_json(),
             "findings": [{**vars(finding), "family": finding.family} for finding in self._by_weight()],
         }
 
     def lines(self) -> Iterator[str]:
-        """The result for people: numbered findings, heaviest first, then one closing line."""
+        """The result for people: numbered findings, heaviest first, reviews if any, then one closing line."""
         for number, finding in enumerate(self._by_weight(), start=1):
             kind = "refused" if finding.refuses else "note"
             yield f"{number:3}. {kind:7}  {finding.code:28}  {finding.file}: {finding.detail}"
+        if self.reviews.reviewers or self.reviews.uncounted:
+            yield self.reviews.sentence
         if self.refused or self.sealed is None:
             yield f"REFUSED: {sum(f.refuses for f in self.findings)} findings refuse this bundle."
         else:

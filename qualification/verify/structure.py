@@ -3,7 +3,7 @@
 1. The bundle is a directory that can be walked, of regular files in real directories.
 2. `manifest.json` is there, strict and of its schema.
 3. Its entries are sorted by path, each path once, each with the role that the path has by rule.
-4. Files and entries are the same set, apart from the manifest and the statement over it.
+4. Files and entries are the same set, apart from the manifest, the statement over it and layers (see `layers`).
 5. Each file has the size and the SHA-256 of its entry.
 6. Every document that a bundle cannot do without is among them.
 """
@@ -87,7 +87,7 @@ def _presence(document: Mapping[str, Any], files: frozenset[str]) -> Iterator[Fi
     listed = {entry["path"] for entry in document["files"]}
     for path in sorted(listed - files):
         yield Finding(code="file.missing", file=path, detail="listed in the manifest and not there")
-    for path in sorted(files - listed - manifest.OUTSIDE):
+    for path in sorted(path for path in files - listed if not manifest.is_outside(path)):
         yield Finding(code="file.extra", file=path, detail="there and not listed in the manifest")
     for path in sorted(listed & manifest.OUTSIDE):
         yield Finding(code="manifest.role", file=path, detail="a manifest cannot list itself or the statement over it")

@@ -14,14 +14,22 @@ from qualification.signing import TrustedKey, load_public
 
 @dataclass(frozen=True, kw_only=True)
 class Trust:
-    """Keys may be empty: then nothing is said of who sealed the bundle. `policy` and `pins` are checked documents."""
+    """Keys may be empty: then nothing is said of who sealed the bundle, or of who listened (`reviewer_keys`). `policy` and
+    `pins` are checked documents."""
 
     policy: Mapping[str, Any]
     pins: Mapping[str, Any]
     keys: tuple[TrustedKey, ...] = ()
+    reviewer_keys: tuple[TrustedKey, ...] = ()
 
 
-def load_trust(*, policy: Path | None = None, pins: Path | None = None, keys: tuple[Path, ...] = ()) -> Trust:
+def load_trust(
+    *,
+    policy: Path | None = None,
+    pins: Path | None = None,
+    keys: tuple[Path, ...] = (),
+    reviewer_keys: tuple[Path, ...] = (),
+) -> Trust:
     """Read what the caller trusts; policy and pins default to those that ship with the package.
 
     Raises:
@@ -31,4 +39,5 @@ def load_trust(*, policy: Path | None = None, pins: Path | None = None, keys: tu
         policy=schema.load("policy", policy or data_file(POLICY)),
         pins=schema.load("pins", pins or data_file(PINS)),
         keys=tuple(load_public(path) for path in keys),
+        reviewer_keys=tuple(load_public(path) for path in reviewer_keys),
     )

@@ -7,6 +7,8 @@
 5. recomputation   do gates, numbers and verdict follow from the raw files?
 6. plausibility    can the raw files be a record of what they say happened?
 
+Then it looks at what was added after sealing, the layers of listening reviews, whose findings belong to the same families.
+
 Needs the standard library, jsonschema, cryptography and numpy; reads the bundle and nothing else; writes nothing. All
 six are asked even after a refusal, so that one fault does not hide another; a question without an answer refuses.
 """
@@ -20,11 +22,13 @@ from qualification import paths
 from qualification.errors import QualificationError
 from qualification.evaluation import Gate
 from qualification.evidence_view import EvidenceView
+from qualification.listening.ratings import Reviews
 from qualification.verify import (
     audio,
     authenticity,
     binding,
     documents,
+    layers,
     plan,
     recompute,
     requests,
@@ -59,9 +63,11 @@ def verify(root: Path, trust: Trust, gates: Mapping[str, Gate], report: recomput
         ("timeline", lambda: timeline.check(evidence)),
         ("audio", lambda: audio.check(evidence)),
         ("sense", lambda: sense.check(evidence)),
+        ("layers", lambda: layers.check(evidence, trust)),
     )
     findings = [finding for name, step in steps for finding in _ask(name, step)]
-    return Verification(findings=tuple(sorted(set(findings))), sealed=_sealed(evidence))
+    reviews = _reviews(evidence, trust, findings)
+    return Verification(findings=tuple(sorted(set(findings))), sealed=_sealed(evidence), reviews=reviews)
 
 
 def _ask(name: str, step: Step) -> list[Finding]:
@@ -91,3 +97,11 @@ def _sealed(evidence: EvidenceView) -> Sealed | None:
         sentence=summary["verdict"]["sentence"],
         manifest_sha256=manifest_sha256,
     )
+
+
+def _reviews(evidence: EvidenceView, trust: Trust, findings: Iterable[Finding]) -> Reviews:
+    """What listeners said; nothing where the bundle cannot be read, which a finding says already."""
+    try:
+        return layers.summary(evidence, trust, findings)
+    except (QualificationError, OSError):
+        return Reviews()

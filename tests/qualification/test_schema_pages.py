@@ -35,7 +35,15 @@ def test_example_is_valid_and_canonical(path: Path) -> None:
 
 
 def test_each_document_of_a_bundle_has_an_example() -> None:
-    wanted = {*DOCUMENTS.values(), "request-record", "telemetry", "envelope", "statement", "verification"}
+    wanted = {
+        *DOCUMENTS.values(),
+        "request-record",
+        "telemetry",
+        "envelope",
+        "statement",
+        "verification",
+        "review-record",
+    }
     assert wanted <= {path.stem for path in EXAMPLES}
 
 

@@ -21,6 +21,8 @@ ELSEWHERE = {
     "signature.none",
     "report.unchecked",
     "telemetry.jitter",
+    "layer.unchecked",
+    "layer.other-bundle",
 }
 
 

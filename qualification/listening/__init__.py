@@ -1,0 +1,1 @@
+"""Listening reviews: which clips are offered, what a record must hold, the layer it becomes, and what it sums up to."""
