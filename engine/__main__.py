@@ -1,25 +1,28 @@
-"""`python -m engine`: speak one text, or serve. The only place that turns errors into exit codes."""
+"""`python -m engine`: speak one text, or serve. The only place that turns errors into exit codes.
+
+A command's module is imported once it is chosen: help and usage errors wait for no library of another command.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from importlib import import_module
 
-from engine import say, serve
-from engine.bench import cli as bench
 from engine.errors import EngineError
-from engine.shape import cli as make_shape
+
+COMMANDS = {
+    "say": ("engine.say", "speak one text to a WAV file"),
+    "serve": ("engine.serve", "serve the HTTP contract"),
+    "make-shape": ("engine.shape.cli", "write a synthetic checkpoint of the published shapes"),
+    "bench": ("engine.bench.cli", "measure frame times and correctness on an accelerator"),
+}
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command. Exit codes: 0 done, 1 engine, 2 usage, 3 model, 4 request refused, 5 device, 130 interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m engine", description="Compact Qwen3-TTS VoiceDesign engine")
-    commands = parser.add_subparsers(required=True)
-    for name, command in (("say", say), ("serve", serve), ("make-shape", make_shape), ("bench", bench)):
-        chosen = commands.add_parser(name, help=command.HELP, description=command.HELP)
-        command.add_arguments(chosen)
-        chosen.set_defaults(run=command.run)
-    arguments = parser.parse_args(argv)
+    given = sys.argv[1:] if argv is None else argv
+    arguments = _parser(next((word for word in given if not word.startswith("-")), None)).parse_args(given)
     try:
         status: int = arguments.run(arguments)
     except EngineError as error:
@@ -29,6 +32,19 @@ def main(argv: list[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return 130
     return status
+
+
+def _parser(chosen: str | None) -> argparse.ArgumentParser:
+    """All commands by name, the chosen one with its arguments."""
+    parser = argparse.ArgumentParser(prog="python -m engine", description="Compact Qwen3-TTS VoiceDesign engine")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, (module, text) in COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=text)
+        if name == chosen:
+            found = import_module(module)
+            found.add_arguments(command)
+            command.set_defaults(run=found.run)
+    return parser
 
 
 if __name__ == "__main__":

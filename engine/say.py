@@ -10,8 +10,6 @@ import time
 from pathlib import Path
 from uuid import uuid4
 
-import numpy as np
-import soundfile
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -30,8 +28,7 @@ from engine.contract import (
 )
 from engine.errors import EngineError, UsageError
 from engine.options import add_engine_arguments, engine_settings
-
-HELP = "speak one text to a WAV file"
+from engine.server import wav
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,12 +94,11 @@ def _text(given: str | None) -> str:
 
 def _write(path: Path, pcm: bytes) -> float:
     """Write the WAV file and return its seconds."""
-    samples = np.frombuffer(pcm, dtype="<i2")
     try:
-        soundfile.write(path, samples, SAMPLE_RATE_HZ, subtype="PCM_16", format="WAV")
-    except (soundfile.SoundFileError, OSError) as error:
+        path.write_bytes(wav.header(len(pcm)) + pcm)
+    except OSError as error:
         raise UsageError(f"{path} cannot be written ({error}); choose another -o") from error
-    return samples.size / SAMPLE_RATE_HZ
+    return len(pcm) / (wav.SAMPLE_BYTES * SAMPLE_RATE_HZ)
 
 
 def _collect(stream: SpeechStream, max_frames: int, console: Console) -> tuple[bytes, SpeechEnd]:

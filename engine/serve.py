@@ -10,7 +10,6 @@ from engine.options import add_engine_arguments, engine_settings
 from engine.server import cli
 
 SWITCH_SECONDS = 0.0005  # how long finished audio may wait for the engine's thread to let the event loop have its turn
-HELP = "serve the HTTP contract"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,18 +3,17 @@
 libsndfile writes to a tape. What it appends can leave at once; at the end it rewrites sizes in the header (FLAC, MP3),
 which a stream cannot take back and decoders do not need: a streamed FLAC says "length unknown", as its
 format allows, but since some readers insist on a length it is streamed on request only.
+libsndfile is looked for when the first format is asked about; without it PCM and WAV remain.
 Not covered: WAV streams, whose header must state the length; `wav` writes finished files. AAC: libsndfile has none.
 """
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
-
-import numpy as np
-import soundfile
 
 from engine.contract import SAMPLE_RATE_HZ
 from engine.server import wav
@@ -46,6 +45,20 @@ FORMATS: Mapping[str, Format] = {
 
 # A constant rate (112 kbit/s at 24 kHz) lets players tell the length of a streamed MP3 from its size.
 _OPTIONS: Mapping[str | None, dict[str, Any]] = {"MP3": {"bitrate_mode": "CONSTANT", "compression_level": 0.3}}
+
+
+@functools.cache
+def available() -> Mapping[str, Format]:
+    """The formats that this installation can write: those of libsndfile only where it is there and knows them."""
+    try:
+        import soundfile  # not on every machine, and PCM needs none of it
+    except (ImportError, OSError):  # the package, or the library behind it
+        return {name: form for name, form in FORMATS.items() if form.container is None}
+    return {
+        name: form
+        for name, form in FORMATS.items()
+        if form.container is None or soundfile.check_format(form.container, form.subtype)
+    }
 
 
 class Encoder(Protocol):
@@ -85,6 +98,8 @@ class _Plain:
 
 class _Sound:
     def __init__(self, form: Format) -> None:
+        import soundfile
+
         self._tape = _Tape()
         self._sound = soundfile.SoundFile(
             self._tape,
@@ -97,7 +112,7 @@ class _Sound:
         )
 
     def feed(self, pcm: bytes) -> bytes:
-        self._sound.write(np.frombuffer(pcm, dtype="<i2"))  # [samples]
+        self._sound.buffer_write(pcm, dtype="int16")
         return self._tape.appended()
 
     def finish(self) -> bytes:

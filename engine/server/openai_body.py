@@ -29,7 +29,7 @@ from engine.server.bodies import (
     language_field,
     random_seed,
 )
-from engine.server.encoders import FORMATS, Format
+from engine.server.encoders import FORMATS, Format, available
 from engine.server.problems import Problem
 
 STOCK_VOICES = frozenset(
@@ -109,8 +109,14 @@ def manner_of(body: OpenAISpeechBody) -> Manner:
     """Resolve format, `stream` and `stream_format`.
 
     Raises:
-        Problem: the three contradict each other.
+        Problem: the three contradict each other, or the format cannot be written here.
     """
+    if body.response_format not in available():
+        offered = ", ".join(available())
+        raise Problem(
+            "unsupported_response_format",
+            f"this server cannot write {body.response_format} (no libsndfile for it); ask for response_format {offered}",
+        )
     form, events = FORMATS[body.response_format], body.stream_format == "sse"
     asked = body.stream if "stream" in body.model_fields_set else None
     if events and asked is False:

@@ -13,7 +13,7 @@ from pydantic.json_schema import models_json_schema
 
 from engine.server.answers import Cancellation, Capabilities, Live, ProblemDocument, Ready
 from engine.server.bodies import Body, SpeechBody
-from engine.server.encoders import FORMATS
+from engine.server.encoders import available
 from engine.server.openai_body import OpenAISpeechBody
 from engine.server.problems import KINDS, MEDIA_TYPE
 from engine.server.service import Service
@@ -96,7 +96,7 @@ def _speech() -> dict[str, Any]:
 
 
 def _openai_speech() -> dict[str, Any]:
-    content = {form.media_type: _BINARY for form in FORMATS.values()}
+    content = {form.media_type: _BINARY for form in available().values()}
     answer = {
         "description": "Speech in the format asked for, or events with base64 audio.",
         "headers": {"x-qwen3-seed": {"schema": {"type": "integer"}}, "x-request-id": {"schema": _UUID}},
@@ -161,6 +161,7 @@ def _schemas(service: Service) -> dict[str, Any]:
         ref_template=PREFIX + "{model}",
     )
     schemas: dict[str, Any] = found["$defs"]
+    _offer_formats(schemas[OpenAISpeechBody.__name__])
     info = service.backend.info
     if info is not None:
         longest = service.backend.bounds(info).max_duration_seconds
@@ -168,3 +169,12 @@ def _schemas(service: Service) -> dict[str, Any]:
             schemas[name]["properties"]["max_duration_seconds"]["maximum"] = longest
         schemas[OpenAISpeechBody.__name__]["properties"]["model"]["enum"] = list(service.models(info))
     return schemas
+
+
+def _offer_formats(body: dict[str, Any]) -> None:
+    """Only formats that can be written; where the default is none of them, the field has to be given."""
+    asked = body["properties"]["response_format"]
+    asked["enum"] = list(available())
+    if asked["default"] not in asked["enum"]:
+        del asked["default"]
+        body["required"].append("response_format")

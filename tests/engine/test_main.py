@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,39 @@ def test_as_a_module_it_exits_with_the_code_of_main(tmp_path: Path) -> None:
     )
     assert done.returncode == 3
     assert "config.json is missing" in done.stderr
+
+
+IMPORTED = """
+import contextlib, sys
+from engine.__main__ import main
+with contextlib.suppress(SystemExit):
+    main(sys.argv[1:])
+print(sorted({"torch", "soundfile", "numpy"} & set(sys.modules)), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--help"],
+        ["sing"],
+        ["serve", "--help"],
+        ["serve", "--print-config"],
+        ["serve", "--port", "no"],
+        ["serve", "--no-such-flag"],
+        ["say", "--help"],
+        ["say"],
+    ],
+)
+def test_help_and_usage_errors_wait_for_no_heavy_library(argv: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED, *argv], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_every_command_is_there_under_its_module() -> None:
+    for module, _ in __main__.COMMANDS.values():
+        found = import_module(module)
+        assert callable(found.add_arguments)
+        assert callable(found.run)

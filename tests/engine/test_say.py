@@ -147,6 +147,6 @@ def test_a_file_that_cannot_be_written_is_named(
     def full(*_arguments: object, **_options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(soundfile, "write", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     assert say(quick_directory, tmp_path / "said.wav", "--text", "Hello.", "--seconds", "0.1") == 2
     assert "said.wav cannot be written" in capsys.readouterr().err

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import json
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 import soundfile
 
 from engine.contract import SpeechRequest
+from engine.server.encoders import available
 from tests.engine.server.client import request_bytes
 from tests.engine.server.conftest import Running, StartServer, eventually
 from tests.engine.server.fake_engine import FakeEngine, FakeStream, speech_pcm
@@ -198,3 +201,32 @@ def test_voice_and_instructions_are_both_heard(start_server: StartServer, monkey
     create(server, voice="An old man.", instructions="Whisper.")
     create(server, voice="Alloy", instructions="Whisper.")
     assert seen == ["An old man.\nWhisper.", "Whisper."]
+
+
+@pytest.fixture
+def no_libsndfile(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(sys.modules, "soundfile", None)
+    available.cache_clear()
+    yield
+    available.cache_clear()
+
+
+@pytest.mark.usefixtures("no_libsndfile")
+def test_without_libsndfile_pcm_and_wav_remain_and_the_document_says_so(start_server: StartServer) -> None:
+    server = start_server()
+    pcm = speech_pcm(4, 30)
+    assert create(server, response_format="pcm").content == pcm
+    assert create(server, response_format="wav").content[44:] == pcm
+    for fields in ({}, {"response_format": "mp3"}, {"response_format": "flac"}, {"response_format": "opus"}):
+        with pytest.raises(openai.UnprocessableEntityError) as refusal:
+            create(server, **fields)
+        assert refusal.value.code == "unsupported_response_format"
+        assert "ask for response_format pcm, wav" in refusal.value.message
+    assert server.engine.counters.rows_advanced == 60  # nothing was spoken for what could not be written
+    document = server.ask(request_bytes("GET", "/openapi.json")).document()
+    body = document["components"]["schemas"]["OpenAISpeechBody"]
+    assert body["properties"]["response_format"]["enum"] == ["pcm", "wav"]
+    assert "response_format" in body["required"]
+    answer = document["paths"][PATH]["post"]["responses"]["200"]["content"]
+    assert "audio/wav" in answer
+    assert not {"audio/mpeg", "audio/flac"} & set(answer)
