@@ -27,8 +27,9 @@ Packet = bytes | None  # signed 16-bit little-endian PCM; None: some sample was 
 
 
 def as_pcm(samples: Tensor) -> Tensor:
-    """Whole numbers, still in floating point, of samples within [-1, 1]; `NOT_FINITE` for what is no number."""
-    return (samples * PCM_SCALE).round().nan_to_num_(nan=float(NOT_FINITE))
+    """Whole numbers, still in floating point, of samples, limited to [-1, 1] here; `NOT_FINITE` for NaN and infinity."""
+    limited = (samples.clamp(-1.0, 1.0) * PCM_SCALE).round_()
+    return torch.where(samples.isfinite(), limited, float(NOT_FINITE))
 
 
 def packets_of(pcm: np.ndarray[tuple[int, int], np.dtype[np.int16]]) -> list[Packet]:

@@ -14,11 +14,14 @@ from dataclasses import dataclass
 
 from engine.audio_work import AudioWork
 from engine.contract import EngineCounters, StopReason
+from engine.frame import LOST
 from engine.runner import Runner
 from engine.scheduler import PacketJob, Scheduler
 from engine.ticket import Ticket, now
 
 log = logging.getLogger("engine")
+
+SPOILT_IN_A_ROW = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +41,7 @@ class Batch:
         self._runner, self._on_leave = runner, on_leave
         self._scheduler: Scheduler[Ticket] = Scheduler(capacity=capacity)
         self._flights: list[Flight] = []
-        self._frame_steps = self._rows_advanced = 0
+        self._frame_steps = self._rows_advanced = self._spoilt = 0
 
     @property
     def counters(self) -> EngineCounters:
@@ -93,6 +96,7 @@ class Batch:
         for job in self._scheduler.due():
             self._launch(job)
         self._land(wait=False)
+        self._drop_lost()
         self._finish_delivered()
 
     def drop(self) -> None:
@@ -111,17 +115,26 @@ class Batch:
                 self._retire(row)
                 self._fail(ticket, StopReason.CANCELLED, "request_cancelled", "the request was cancelled")
             elif ticket.spoilt:
-                self._retire(row)
-                log.error("samples were not finite")
+                self._retire(row, scrub=True)
                 self._fail(ticket, StopReason.FAILED, "internal_error", "the engine made something that is not audio")
+                self._note_spoilt()
+
+    def _note_spoilt(self) -> None:
+        """One may be spoilt by itself; several in a row are a fault of the whole, which the owner has to look into."""
+        log.error("samples or state not finite")
+        self._spoilt += 1
+        if self._spoilt >= SPOILT_IN_A_ROW:
+            self._spoilt = 0
+            raise ArithmeticError(f"the numbers of {SPOILT_IN_A_ROW} requests in a row were not finite")
 
     def _end_step(self, advance: list[bool]) -> None:
         following = self._runner.end_step()
         self._scheduler.commit(advance, [code == self._runner.eos for code in following])
         moment = now()
-        for track, advanced in zip(self._scheduler.tracks, advance, strict=False):
+        for track, advanced, code in zip(self._scheduler.tracks, advance, following, strict=False):
             if advanced and track.frames == 1:
                 track.owner.first_frame = moment
+            track.owner.spoilt |= advanced and code == LOST
         self._frame_steps += 1
         self._rows_advanced += sum(advance)
 
@@ -147,7 +160,7 @@ class Batch:
             for ticket, pcm, final in zip(flight.tickets, flight.work.take(), flight.finals, strict=True):
                 ticket.in_flight = False
                 ticket.spoilt |= pcm is None
-                if pcm is not None and not ticket.cancelled:
+                if pcm is not None and not (ticket.cancelled or ticket.spoilt):
                     ticket.deliver(pcm, flight.frames, final=final)
 
     def _finish_delivered(self) -> None:
@@ -157,6 +170,7 @@ class Batch:
             reason = track.stop
             assert reason is not None
             self._retire(row)
+            self._spoilt = 0
             self._on_leave(track.owner)
             track.owner.end(reason, reserved=self._runner.bytes_per_row, on_host=self._runner.on_host)
 
@@ -168,11 +182,13 @@ class Batch:
                 return row
         return None
 
-    def _retire(self, row: int) -> None:
-        """Free a row and let the last row move into it, once neither has a packet in work."""
+    def _retire(self, row: int, *, scrub: bool = False) -> None:
+        """Free a row, cleared first if `scrub`, and let the last row move into it, once neither has a packet in work."""
         last = self._scheduler.tracks[-1]
         while self._scheduler.tracks[row].owner.in_flight or last.owner.in_flight:
             self._land(wait=True)
+        if scrub:
+            self._runner.scrub(row)
         source = self._scheduler.release(row)
         if source is not None:
             self._runner.move(source, row)

@@ -147,6 +147,10 @@ class CodecDecoder(nn.Module):
         """Codes [B, 16, T] -> samples [B, 1920 * T] within [-1, 1], FP32."""
         return self.synthesize(self.quantizer.decode(codes), state)
 
+    def unlimited(self, codes: Tensor, state: CodecState | None = None) -> Tensor:
+        """As `forward`, before limiting, which would hide an infinite sample."""
+        return self.waveform(self.quantizer.decode(codes), state)
+
     def synthesize(self, latent: Tensor, state: CodecState | None = None) -> Tensor:
         """Quantised latent [B, codebook_dim, T] -> samples [B, 1920 * T] within [-1, 1]."""
         return self.waveform(latent, state).clamp(-1.0, 1.0)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 from engine.frame_ops import FrameOps, Residual
 from engine.frame_weights import FrameWeights, StackWeights
 from engine.layers import Rotary
 from engine.rows import Rows
+
+LOST = -1  # instead of a code
 
 
 class FrameProgram:
@@ -38,14 +41,16 @@ class FrameProgram:
         """Advance rows 0..count-1 as far as `rows.advance` allows; `span` bounds the cache positions in use.
 
         Returns:
-            Codebook 0 of the next frame [count].
+            Codebook 0 of the next frame [count], `LOST` for a row whose state has become NaN or infinite.
         """
-        codes = self._predict(count)
+        codes, last_logits = self._predict(count)
         x = self._ops.frame_input(self._weights, self._rows, codes, self._pad_row)
-        return self._talk(x, count, span)
+        code0 = self._talk(x, count, span)
+        health = self._rows.hidden[:count].sum(-1) + last_logits.sum(-1)  # what is lost in a pass stays so to its end
+        return torch.where(health.isfinite(), code0, LOST)
 
-    def _predict(self, count: int) -> Tensor:
-        """The frame's 16 codes [count, 16]."""
+    def _predict(self, count: int) -> tuple[Tensor, Tensor]:
+        """The frame's 16 codes [count, 16] and the logits of the last [count, V]."""
         ops, rows, weights = self._ops, self._rows, self._weights
         stack = weights.predictor
         codes = rows.frame_codes[:count]
@@ -62,7 +67,7 @@ class FrameProgram:
             start += width
             logits = ops.logits(x.last(count), head, stack.config.eps)
             x = ops.choose(logits, rows, codes, codebook, weights) or x
-        return codes
+        return codes, logits
 
     def _talk(self, x: Residual, count: int, span: int) -> Tensor:
         ops, rows, stack = self._ops, self._rows, self._weights.talker

@@ -131,6 +131,10 @@ class GraphRunner(Runner):
         with torch.cuda.stream(self._stream):
             super().move(source, target)
 
+    def scrub(self, row: int) -> None:
+        with torch.cuda.stream(self._stream):
+            super().scrub(row)
+
     def codes(self, row: int, frames: int) -> Tensor:
         with torch.cuda.stream(self._stream):
             return super().codes(row, frames).cpu()
@@ -208,8 +212,7 @@ class GraphRunner(Runner):
 
     def _codec_body(self, codes: Tensor, rows: Tensor, pcm: Tensor) -> None:
         self._codec_state.select(rows)
-        samples = self._codec(codes, self._codec_state)
-        pcm.copy_(as_pcm(samples))
+        pcm.copy_(as_pcm(self._codec.unlimited(codes, self._codec_state)))
         self._codec_state.select(None)
 
 

@@ -100,7 +100,8 @@ class Runner:
         """Advance rows 0..n-1 by one frame, n = len(advance); a row with False computes but stays where it is.
 
         Returns:
-            Codebook 0 of the next frame of each row; `eos` means that the frame just completed was the last.
+            Codebook 0 of the next frame of each row; `eos` means that the frame just completed was the last, `frame.LOST` that the row's
+            state is not finite.
         """
         self.begin_step(advance)
         return self.end_step()
@@ -146,7 +147,7 @@ class Runner:
     def _synthesise(self, selected: Sequence[int], codes: Tensor) -> list[Packet]:
         """PCM of the selected rows' next frames, given as codes [B, 16, T]."""
         self._codec_state.select(torch.tensor(list(selected), device=self._device))
-        samples = self._codec(codes, self._codec_state)  # [B, 1920 T]
+        samples = self._codec.unlimited(codes, self._codec_state)  # [B, 1920 T]
         pcm: np.ndarray[tuple[int, int], np.dtype[np.int16]] = as_pcm(samples).to(torch.int16).cpu().numpy()
         assert pcm.shape[1] == codes.shape[2] * SAMPLES_PER_FRAME
         return packets_of(pcm)
@@ -156,6 +157,11 @@ class Runner:
         """Put the request of row `source` on row `target`."""
         self.rows.move(source, target)
         self._codec_state.move(source, target)
+
+    @torch.inference_mode()
+    def scrub(self, row: int) -> None:
+        """Forget the cache of a row whose state is not finite: what a later request's mask multiplies by zero must not be NaN."""
+        self.rows.cache.data[:, :, row].zero_()
 
     @property
     def graph_replays(self) -> int:

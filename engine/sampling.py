@@ -125,4 +125,5 @@ def _invert(probabilities: Tensor, uniform: Tensor) -> Tensor:
     total = cumulative[:, -1:].contiguous()
     chosen = torch.searchsorted(cumulative, uniform[:, None] * total, right=True)
     last = torch.searchsorted(cumulative, total)  # rounding may not lead beyond the last possible id
+    last.clamp_(max=probabilities.shape[-1] - 1)  # nor NaN beyond the vocabulary
     return torch.minimum(chosen, last)[:, 0]

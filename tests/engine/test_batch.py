@@ -10,8 +10,10 @@ from uuid import uuid4
 
 import pytest
 
-from engine.batch import Batch
-from engine.contract import SAMPLES_PER_FRAME, AudioPacket, SpeechEnd, SpeechEvent, SpeechRequest
+from engine.audio_work import Packet
+from engine.batch import SPOILT_IN_A_ROW, Batch
+from engine.contract import SAMPLES_PER_FRAME, AudioPacket, SpeechEnd, SpeechEvent, SpeechFailure, SpeechRequest
+from engine.frame import LOST
 from engine.prompt import PromptPlan
 from engine.runner import Runner
 from engine.stream import BoundedStream
@@ -22,17 +24,20 @@ from engine.ticket import Ticket
 class SlowAudio:
     """PCM that is ready only once somebody has waited for it, or after some looks at it."""
 
-    packets: list[bytes]
+    packets: list[Packet]
     looks: int
     waited: int = 0
+    fault: Exception | None = None
 
     @property
     def ready(self) -> bool:
         self.looks -= 1
         return self.looks < 0
 
-    def take(self) -> list[bytes]:
+    def take(self) -> list[Packet]:
         self.waited += 1
+        if self.fault:
+            raise self.fault
         return self.packets
 
 
@@ -48,6 +53,9 @@ class SlowRunner:
     work: list[SlowAudio] = field(default_factory=list)
     busy: dict[int, int] = field(default_factory=dict)
     stepped: int = 0
+    following: list[int] = field(default_factory=list)  # instead of an ordinary code, once
+    spoilt_packets: set[int] = field(default_factory=set)  # by order of launch
+    log: list[str] = field(default_factory=list)
 
     def prefill(self, row: int, plan: PromptPlan, **_settings: object) -> None: ...
 
@@ -55,14 +63,22 @@ class SlowRunner:
         self.stepped = len(advance)
 
     def end_step(self) -> list[int]:
-        return [1] * self.stepped
+        codes = (self.following + [1] * self.stepped)[: self.stepped]
+        self.following = []
+        return codes
 
     def start_decode(self, rows: Sequence[int], starts: Sequence[int], frames: int) -> SlowAudio:
-        self.work.append(SlowAudio([bytes(frames * SAMPLES_PER_FRAME * 2)] * len(rows), self.looks))
+        pcm = bytes(frames * SAMPLES_PER_FRAME * 2)
+        first = None if len(self.work) in self.spoilt_packets else pcm
+        self.work.append(SlowAudio([first] + [pcm] * (len(rows) - 1), self.looks))
         return self.work[-1]
 
     def move(self, source: int, target: int) -> None:
         assert source != target
+        self.log.append(f"move {source} to {target}")
+
+    def scrub(self, row: int) -> None:
+        self.log.append(f"scrub {row}")
 
 
 @dataclass
@@ -138,3 +154,74 @@ def test_a_cancelled_request_with_a_packet_in_work_leaves_and_hears_no_more_audi
     assert not any(isinstance(event, AudioPacket) for event in first.events)
     assert isinstance(second.events[-1], SpeechEnd)
     assert set(map(id, left)) == {id(first.ticket), id(second.ticket)}
+
+
+@pytest.mark.parametrize("fault", [None, RuntimeError("device fault")])
+def test_dropped_rows_are_free_of_packets_in_work(fault: Exception | None) -> None:
+    runner = SlowRunner(looks=100)
+    batch = batch_over(runner, [])
+    batch.admit(listener(50).ticket)
+    batch.turn()
+    (work,) = runner.work
+    work.fault = fault
+    assert work.waited == 0
+    batch.drop()
+    assert work.waited == 1
+    assert batch.empty
+    assert not batch.can_move
+
+
+def finish(batch: Batch) -> None:
+    for _ in range(200):
+        if batch.can_move:
+            batch.turn()
+    assert batch.empty
+
+
+def test_a_lost_state_fails_its_request_alone_and_its_cache_is_cleared_before_another_moves_there() -> None:
+    left: list[Ticket] = []
+    runner = SlowRunner(looks=0)
+    batch = batch_over(runner, left)
+    lost, healthy = listener(30), listener(9)
+    batch.admit(lost.ticket)
+    batch.admit(healthy.ticket)
+    runner.following = [LOST]
+    finish(batch)
+    (last,) = lost.events
+    assert isinstance(last, SpeechFailure)
+    assert last.code == "internal_error"
+    assert isinstance(healthy.events[-1], SpeechEnd)
+    assert runner.log == ["scrub 0", "move 1 to 0"]
+    assert left == [lost.ticket, healthy.ticket]
+
+
+@pytest.mark.parametrize("looks", [0, 2, 100])
+@pytest.mark.parametrize(("packet", "heard"), [(0, 0), (1, 1), (3, 3)])
+def test_a_packet_with_a_sample_that_is_no_number_is_not_handed_over(looks: int, packet: int, heard: int) -> None:
+    """The last packet too: 8 frames are packets of 1, 1, 2 and 4."""
+    runner = SlowRunner(looks=looks, spoilt_packets={packet})
+    batch = batch_over(runner, [])
+    lost = listener(8)
+    batch.admit(lost.ticket)
+    finish(batch)
+    *packets, last = lost.events
+    assert isinstance(last, SpeechFailure)
+    assert len(packets) == heard
+
+
+def test_one_lost_request_after_another_is_the_owners_to_look_into() -> None:
+    runner = SlowRunner(looks=0)
+    batch = batch_over(runner, [])
+
+    def lose(count: int) -> None:
+        for _ in range(count):
+            batch.admit(listener(30).ticket)
+            runner.following = [LOST]
+            batch.turn()
+
+    lose(SPOILT_IN_A_ROW - 1)
+    batch.admit(listener(2).ticket)
+    finish(batch)  # a good one between
+    lose(SPOILT_IN_A_ROW - 1)
+    with pytest.raises(ArithmeticError):
+        lose(1)

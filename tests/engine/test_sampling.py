@@ -179,3 +179,8 @@ def test_settings_move_with_their_row() -> None:
     table.move(2, 0)
     logits = torch.tensor([[0.0, 1.0, 0.9, 0.8]])
     assert draw(logits, table.first(1), torch.tensor([0.999])).tolist() == [3]
+
+
+def test_logits_that_are_no_numbers_draw_within_the_vocabulary() -> None:
+    table = StageTable(1, torch.device("cpu"))
+    assert 0 <= int(draw(torch.full((1, 8), float("nan")), table.first(1), torch.tensor([0.5]))) < 8

@@ -17,6 +17,8 @@ from torch import Tensor
 
 from engine.audio_work import Packet
 from engine.checkpoint import LoadedModel
+from engine.codec import CodecDecoder
+from engine.codec_state import CodecState
 from engine.contract import (
     LANGUAGES,
     SAMPLES_PER_FRAME,
@@ -518,6 +520,64 @@ def test_an_engine_that_cannot_prove_itself_turns_failed_and_says_so_to_everybod
     assert engine.state is EngineState.FAILED
     assert newcomer.take(timeout=0.05) is None  # one terminal event, not two
     assert engine.active_requests == 0
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_nan_and_infinity_of_the_codec_fail_their_request_alone(
+    engine: Synthesizer, monkeypatch: pytest.MonkeyPatch, value: float
+) -> None:
+    """From its second packet on one row's codec state is poisoned; the others' audio is as it would be alone."""
+    expected = drain(engine.submit(speech(max_frames=24, seed=2)))
+    first = speech(max_frames=24, seed=never_ending(engine, 24))
+    original = CodecDecoder.waveform
+    poisoned: list[float] = []
+
+    def poison(codec: CodecDecoder, latent: torch.Tensor, state: CodecState | None = None) -> torch.Tensor:
+        samples = original(codec, latent, state)
+        if state is not None and not poisoned and int(state.frames()[0]) > 1:
+            poisoned.append(value)
+            samples[0, -1] = value
+        return samples
+
+    monkeypatch.setattr(CodecDecoder, "waveform", poison)
+    streams = [engine.submit(first), engine.submit(speech(max_frames=24, seed=2))]
+    results = [drain(stream) for stream in streams]
+    assert poisoned
+    lost, healthy = sorted(results, key=lambda events: hasattr(events[-1], "metrics"))
+    assert (failure(lost).reason, failure(lost).code) == (StopReason.FAILED, "internal_error")
+    ending(healthy)
+    assert engine.active_requests == 0
+    assert engine.state is EngineState.READY
+    assert pcm(drain(engine.submit(speech(max_frames=24, seed=2)))) == pcm(expected)
+
+
+def test_a_state_that_is_no_number_fails_its_request_alone_and_leaves_no_residue(
+    engine: Synthesizer, steps: Gate
+) -> None:
+    """NaN in a row's whole cache: the next request there must not meet it behind its mask."""
+    requests: list[dict[str, Any]] = [
+        {"max_frames": 4, "seed": 3},
+        {"text": "Hello there, and on.", "max_frames": 24, "seed": 2},
+    ]
+    expected = [drain(engine.submit(speech(**fields))) for fields in requests]
+    while steps.reached.acquire(blocking=False):
+        pass  # calls of the requests before
+    steps.open.clear()
+    lost = engine.submit(speech(max_frames=30))
+    steps.wait_reached()
+    batch = engine._batch
+    assert batch is not None
+    batch._runner.rows.cache.data[:, :, 0] = float("nan")
+    steps.open.set()
+    events = drain(lost)
+    assert audio(events) == []
+    assert (failure(events).reason, failure(events).code) == (StopReason.FAILED, "internal_error")
+    again = [
+        engine.submit(speech(**fields)) for fields in requests
+    ]  # the longer one makes the shorter's row be read further
+    for stream, whole in zip(again, expected, strict=True):
+        assert difference(drain(stream), whole) <= ROUNDING
+    assert engine.state is EngineState.READY
 
 
 def test_a_listener_that_raises_does_not_stop_the_engine(engine: Synthesizer) -> None:
