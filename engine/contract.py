@@ -28,6 +28,8 @@ DEFAULT_DURATION_SECONDS = 120.0
 FIRST_PACKET_FRAMES = 1
 LATER_PACKET_FRAMES = 4
 
+CLOSE_SECONDS = 4.0  # after the grace, how long `SpeechEngine.close` waits for a step under way
+
 AUTO = "auto"
 EXPLICIT_LANGUAGES = (
     "chinese", "english", "japanese", "korean", "german", "french", "russian", "portuguese", "spanish", "italian",
@@ -233,10 +235,11 @@ class SpeechEngine(Protocol):
         """Stop a live request within one frame; False when no live request has that id."""
         ...
 
-    def close(self, grace_seconds: float = 30.0) -> None:
+    def close(self, grace_seconds: float = 30.0) -> bool:
         """Admit nothing more, let active requests finish for `grace_seconds`, then fail the rest and stop.
 
-        Returns within seconds after the grace even if the device hangs; the engine is FAILED then.
+        Returns at most `CLOSE_SECONDS` after the grace. False means that the device hangs in a step: the engine is FAILED,
+        its requests have failed, and nothing that the device still brings reaches a listener.
         """
         ...
 

@@ -1,7 +1,8 @@
 """The hand-over between the engine's thread and whoever listens to one request.
 
 Holds at most one undelivered audio packet: while it is not taken, `has_room` is False and the scheduler parks the row,
-so a slow reader costs no memory. The terminal event always fits.
+so a slow reader costs no memory. The terminal event always fits, and nothing comes after it: what an engine that was
+given up still makes is dropped here.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class BoundedStream:
         self._events: deque[SpeechEvent] = deque()
         self._condition = threading.Condition()
         self._wake: Callable[[], None] | None = None
+        self._over = False
 
     @property
     def request_id(self) -> UUID:
@@ -57,16 +59,19 @@ class BoundedStream:
             wake()
 
     def offer(self, packet: AudioPacket) -> None:
-        """Engine side: hand over one packet; only while `has_room`."""
-        assert self.has_room, "the scheduler offered a packet without room"
-        self._put(packet)
+        """Engine side: hand over one packet; only while `has_room`. Dropped after the terminal event."""
+        self._put(packet, last=False)
 
     def finish(self, event: SpeechEnd | SpeechFailure) -> None:
-        """Engine side: hand over the terminal event."""
-        self._put(event)
+        """Engine side, any thread: hand over the terminal event. The first one counts, any further one is dropped."""
+        self._put(event, last=True)
 
-    def _put(self, event: SpeechEvent) -> None:
+    def _put(self, event: SpeechEvent, *, last: bool) -> None:
         with self._condition:
+            if self._over:
+                return
+            assert last or self.has_room, "the scheduler offered a packet without room"
+            self._over = last
             self._events.append(event)
             wake = self._wake
             self._condition.notify_all()

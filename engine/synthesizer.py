@@ -17,6 +17,7 @@ import torch
 from engine.batch import Batch
 from engine.checkpoint import LoadedModel, load_model
 from engine.contract import (
+    CLOSE_SECONDS,
     LANGUAGES,
     EngineCounters,
     EngineInfo,
@@ -45,7 +46,6 @@ from engine.ticket import Ticket
 log = logging.getLogger("engine")
 
 WARM_UP_FRAMES = 8  # reaches every packet size
-CLOSE_SECONDS = 5.0  # for a step that is under way when the engine is closed
 
 
 class Synthesizer:
@@ -130,7 +130,7 @@ class Synthesizer:
             self._wake.notify_all()
         return True
 
-    def close(self, grace_seconds: float = 30.0) -> None:
+    def close(self, grace_seconds: float = 30.0) -> bool:
         """See `SpeechEngine.close`."""
         with self._wake:
             if self._state is not EngineState.FAILED:
@@ -140,12 +140,14 @@ class Synthesizer:
             self._wake.notify_all()
         if self._thread.is_alive():
             self._thread.join(CLOSE_SECONDS)
-        if self._thread.is_alive():
-            log.error("the device does not come back; the engine's thread is left behind")
-            with self._wake:
-                self._state = EngineState.FAILED
-                left = list(self._live.values())
-            self._fail(left, "backend_unavailable", "the engine has failed; restart it")
+        if not self._thread.is_alive():
+            return True
+        log.error("the device does not come back; the engine's thread is left behind")
+        with self._wake:
+            self._state = EngineState.FAILED
+            left = list(self._live.values())
+        self._fail(left, "backend_unavailable", "the engine has failed; restart it")
+        return False
 
     def _require_ready(self) -> None:
         if self._state is EngineState.DRAINING:

@@ -18,9 +18,10 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any
 
-from engine.contract import CountingEngine, EngineState
+from engine.contract import CLOSE_SECONDS, CountingEngine, EngineState
 from engine.errors import EngineError
 from engine.server.backend import Phase
 from engine.server.logs import fault
@@ -35,7 +36,7 @@ EXIT_WATCHDOG = 75  # the engine became unusable and the watchdog is on
 
 TICK_SECONDS = 0.1
 FAREWELL_SECONDS = 5.5  # for error parts to leave: longer than the slow reader limit
-ENGINE_CLOSE_SECONDS = 4.0
+ENGINE_CLOSE_SECONDS = CLOSE_SECONDS + 0.5  # the engine itself says whether its device hangs
 LAST_RESORT_SECONDS = 33.0
 
 
@@ -136,13 +137,13 @@ class Lifecycle:
         engine = self._service.backend.engine
         if engine is None:
             return
-        closer = threading.Thread(target=engine.close, args=(0.0,), name="engine-close", daemon=True)
-        closer.start()
+        closing = _in_thread(engine.close, 0.0)
         loop = asyncio.get_running_loop()
         until = loop.time() + ENGINE_CLOSE_SECONDS
-        while closer.is_alive() and loop.time() < until:
+        while not closing.done() and loop.time() < until:
             await asyncio.sleep(TICK_SECONDS / 4)
-        if closer.is_alive() and not self._service.backend.starting and self.exit_code == EXIT_CLEAN:
+        stopped = closing.done() and closing.exception() is None and closing.result()
+        if not stopped and not self._service.backend.starting and self.exit_code == EXIT_CLEAN:
             LOG.error("engine_close_hangs")
             self.exit_code = EXIT_FORCED
 
@@ -150,6 +151,20 @@ class Lifecycle:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _in_thread(work: Callable[[float], bool], argument: float) -> Future[bool]:
+    """Run `work` in a daemon thread, which may hang."""
+    future: Future[bool] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work(argument))
+        except BaseException as error:  # noqa: BLE001 - whoever asks for the result hears of it
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="engine-close", daemon=True).start()
+    return future
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:

@@ -57,6 +57,18 @@ def test_the_terminal_event_fits_beside_an_undelivered_packet_and_comes_after_it
     assert [stream.take(timeout=0), stream.take(timeout=0)] == [packet(), END]
 
 
+@pytest.mark.parametrize("taken_first", [True, False])
+def test_nothing_comes_after_the_terminal_event(stream: BoundedStream, taken_first: bool) -> None:
+    """An engine that was given up may still bring a packet and an end of its own."""
+    stream.finish(END)
+    events = [stream.take(timeout=0)] if taken_first else []
+    stream.offer(packet())
+    stream.finish(SpeechFailure(reason=StopReason.FAILED, code="internal_error", detail="too late"))
+    while (event := stream.take(timeout=0)) is not None:
+        events.append(event)
+    assert events == [END]
+
+
 def test_taking_from_an_empty_stream_gives_nothing_after_the_timeout(stream: BoundedStream, taken: list[int]) -> None:
     started = time.monotonic()
     assert stream.take(timeout=0.05) is None

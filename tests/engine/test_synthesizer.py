@@ -27,6 +27,7 @@ from engine.contract import (
     EngineState,
     Sampling,
     SpeechEvent,
+    SpeechFailure,
     StageSampling,
     StopReason,
 )
@@ -645,12 +646,31 @@ def test_closing_gives_up_on_a_device_that_hangs(
     stream = engine.submit(speech())
     steps.wait_reached()
     before = time.monotonic()
-    engine.close(grace_seconds=0.1)
+    assert not engine.close(grace_seconds=0.1)
     assert time.monotonic() - before < PATIENCE / 2
     assert engine.state is EngineState.FAILED
     assert failure(drain(stream)).code == "backend_unavailable"
     assert engine.active_requests == 0
     steps.open.set()  # the thread may end now
+
+
+@pytest.mark.parametrize("taken", [True, False], ids=["failure_taken", "failure_waiting"])
+def test_a_device_that_comes_back_after_the_close_has_nothing_more_to_say(
+    engine: Synthesizer, steps: Gate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, taken: bool
+) -> None:
+    """The step under way is the last of the request: its packet and its end come after the failure, and are dropped."""
+    monkeypatch.setattr("engine.synthesizer.CLOSE_SECONDS", 0.1)
+    steps.open.clear()
+    stream = engine.submit(speech(max_frames=1))
+    steps.wait_reached()
+    assert not engine.close(grace_seconds=0)
+    events = drain(stream) if taken else []
+    steps.open.set()
+    assert eventually(lambda: engine.close(grace_seconds=0)), "the thread ends once the device is back"
+    events = events or drain(stream)
+    assert [type(event) for event in events] == [SpeechFailure]
+    assert stream.take(timeout=0) is None
+    assert "a turn failed" not in caplog.text
 
 
 def test_closing_fails_what_has_not_finished_in_its_grace(engine: Synthesizer) -> None:

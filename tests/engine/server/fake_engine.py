@@ -16,6 +16,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from engine.contract import (
+    CLOSE_SECONDS,
     FIRST_PACKET_FRAMES,
     LATER_PACKET_FRAMES,
     SAMPLES_PER_FRAME,
@@ -135,6 +136,7 @@ class FakeEngine:
         self._state = EngineState.STARTING
         self._frame_steps = 0
         self._rows_advanced = 0
+        self._thread: threading.Thread | None = None
 
     @property
     def info(self) -> EngineInfo:
@@ -162,7 +164,8 @@ class FakeEngine:
         time.sleep(self._start_seconds)
         if self._start_error is not None:
             raise self._start_error
-        threading.Thread(target=self._run, name="fake-engine", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="fake-engine", daemon=True)
+        self._thread.start()
         self._state = EngineState.READY
 
     def submit(self, request: SpeechRequest) -> FakeStream:
@@ -190,7 +193,7 @@ class FakeEngine:
             self._changed.notify_all()
             return True
 
-    def close(self, grace_seconds: float = 30.0) -> None:
+    def close(self, grace_seconds: float = 30.0) -> bool:
         with self._changed:
             self.closed = True
             self._state = EngineState.DRAINING
@@ -198,6 +201,10 @@ class FakeEngine:
             for row in list(self._rows.values()):
                 self._fail(row, StopReason.FAILED, "server_shutting_down", "the engine was closed")
             self._changed.notify_all()
+        if self._thread is None:
+            return True
+        self._thread.join(CLOSE_SECONDS)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         while not self.closed:

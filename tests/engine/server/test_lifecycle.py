@@ -9,7 +9,16 @@ import time
 
 import pytest
 
-from engine.server.lifecycle import EXIT_WATCHDOG
+from engine.contract import CLOSE_SECONDS
+from engine.server import process
+from engine.server.lifecycle import (
+    ENGINE_CLOSE_SECONDS,
+    EXIT_FORCED,
+    EXIT_WATCHDOG,
+    FAREWELL_SECONDS,
+    LAST_RESORT_SECONDS,
+)
+from engine.server.settings import LONGEST_GRACE_SECONDS
 from tests.engine.server.client import request_bytes, speech_bytes
 from tests.engine.server.conftest import ROOT, StartProcess, StartServer, eventually
 from tests.engine.server.fake_engine import FakeEngine
@@ -134,15 +143,25 @@ def test_engine_that_cannot_start_ends_the_process_with_its_status(start_process
     assert "the model directory is empty" in server.log.read_text()
 
 
-def test_hanging_engine_does_not_hold_up_the_exit(start_process: StartProcess) -> None:
+def test_a_hanging_engine_does_not_hold_up_the_exit_and_its_status_tells(start_process: StartProcess) -> None:
     server = start_process("--grace-seconds", "0", "--retirement-seconds", "1")
     wire = server.ask(speech_bytes("frames=40 hang_at=5"))
     next(wire.parts())
     eventually(lambda: server.metric("assay_engine_frame_steps_total") >= 5, 10)
     time.sleep(0.6)  # longer than the fake sleeps between its steps: it hangs by now
     server.signal(signal.SIGTERM)
+    start = time.perf_counter()
     assert list(wire.parts())[-1].document["error"]["code"] == "retirement_timeout"
-    assert server.exit_code(20) == 0
+    assert server.exit_code(20) == EXIT_FORCED
+    assert time.perf_counter() - start < 1 + ENGINE_CLOSE_SECONDS + 2
+    assert "engine_close_hangs" in server.log.read_text()
+
+
+def test_the_waits_of_a_shutdown_fit_into_each_other() -> None:
+    """The engine gives up before the server gives up on it, and all of it ends before the last resort."""
+    assert CLOSE_SECONDS < ENGINE_CLOSE_SECONDS
+    longest = LONGEST_GRACE_SECONDS + FAREWELL_SECONDS + ENGINE_CLOSE_SECONDS + process.CLOSE_SECONDS
+    assert longest < LAST_RESORT_SECONDS < 35
 
 
 def test_watchdog_ends_a_server_whose_engine_died(start_process: StartProcess) -> None:
