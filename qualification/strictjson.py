@@ -134,24 +134,28 @@ def _finite(text: str) -> float:
 
 
 def _bounded(text: str) -> int:
-    if len(text) > 20 or abs(int(text)) > MAX_INTEGER:
+    value = int(text) if len(text) <= 20 else None
+    if value is None or not -MAX_INTEGER <= value <= MAX_INTEGER:
         raise ValueError(f"integer {text[:40]} does not fit 64 bits")
-    return int(text)
+    return value
 
 
 def _check_depth(value: Any, name: str) -> None:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [child for parent in level for child in _children(parent)]
+    level = _containers((value,))
+    for _ in range(MAX_DEPTH - 1):
         if not level:
             return
-    raise StrictJsonError(f"{name}: nested deeper than {MAX_DEPTH} levels; flatten it")
+        level = [inner for outer in level for inner in _containers(_children(outer))]
+    if any(level):  # at the last level allowed, and with something inside
+        raise StrictJsonError(f"{name}: nested deeper than {MAX_DEPTH} levels; flatten it")
 
 
-def _children(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+def _containers(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if type(value) in (dict, list)]  # just parsed: no subclass of them
+
+
+def _children(container: Any) -> Iterable[Any]:
+    return container.values() if type(container) is dict else container
 
 
 def _check_unicode(value: Any, name: str) -> None:
