@@ -7,7 +7,8 @@
     4        subject: the engine did not start, answer or survive; what was measured is kept, unsealed
     5        bundle: the output directory exists, or a bundle cannot be written or read
     6        signing: a key cannot be used
-    7        sound, and not qualified
+    7        sound, and not qualified; with --gates: a required gate of the subset did not pass
+    9        sound, and incomplete: a subset of the gates was asked for, and no required one of it fell short
     10..15   the verifier refuses the bundle (10 structure, 11 authenticity, 12 document, 13 binding, 14 recomputation,
              15 plausibility)
     130      interrupted; what was measured is kept, unsealed
@@ -83,6 +84,7 @@ def qualify(arguments: argparse.Namespace) -> int:
         tier=arguments.tier,
         container=arguments.container,
         accept_symlinks=arguments.accept_symlinks,
+        gates=_words(arguments.gates),
     )
     return run(options, as_json=arguments.json)
 
@@ -228,6 +230,10 @@ def _add_qualify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pins", type=Path, metavar="FILE", help="hashes of the known models")
     parser.add_argument("--workload", type=Path, metavar="FILE", help="what is spoken, with which seeds")
     parser.add_argument("--plan", type=Path, metavar="FILE", help="load profiles by tier")
+    parser.add_argument(
+        "--gates", metavar="A,B", help="answer these gates of the policy alone and measure only what they need; the "
+        "verdict is then incomplete (exit 9, or 7 where one of them is required and did not pass)",
+    )  # fmt: skip
     parser.add_argument("--key", type=Path, metavar="FILE", help="private key that signs the bundle")
     parser.add_argument("--json", action="store_true", help="answer with one JSON document on standard output")
 
@@ -265,6 +271,11 @@ def _add(
     parser = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
     parser.set_defaults(run=run)
     return parser
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    """A comma-separated list; nothing given is an empty one, and an empty word stays to be refused."""
+    return () if text is None else tuple(word.strip() for word in text.split(","))
 
 
 def _say(text: str) -> None:

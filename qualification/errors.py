@@ -9,7 +9,8 @@
     ├── BundleError                  exit 5   an evidence directory cannot be written or read
     ├── SigningError                 exit 6   a key or an envelope cannot be used
     ├── NotQualified                 exit 7   the evidence is sound and the verdict is `not_qualified`
-    └── RefusedBundle                exit 8   the verifier refuses the evidence
+    ├── RefusedBundle                exit 8   the verifier refuses the evidence
+    └── Incomplete                   exit 9   the evidence is sound, and only a subset of the gates was asked for
 
 Only `main()` turns these into exit codes. The verifier itself raises nothing for a bad bundle: it returns findings.
 """
@@ -65,6 +66,12 @@ class NotQualified(QualificationError):
     """The evidence is sound and the verdict is `not_qualified`."""
 
     exit_code = 7
+
+
+class Incomplete(QualificationError):
+    """The evidence is sound, no gate of the subset that was asked for fell short, and a subset can never qualify."""
+
+    exit_code = 9
 
 
 class RefusedBundle(QualificationError):

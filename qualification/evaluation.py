@@ -2,19 +2,21 @@
 
 The run writes what comes out as `gates.json`; the verifier calls the same function on the same files and compares.
 A gate that raises becomes an `error` result that names the fault; a gate that the tier excludes, or that nobody has
-written or fed, reads `not_applicable` or `not_performed` in the policy's words.
+written, fed or asked for, reads `not_applicable` or `not_performed` in the policy's words.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from qualification.errors import QualificationError
 from qualification.evidence_view import EvidenceView
 from qualification.policy import GateEntry, Policy
 from qualification.results import GateResult, Outcome
+
+_NOT_SELECTED: Final = "The run was asked for a subset of the gates, and this one is not in it."
 
 
 class Gate(Protocol):
@@ -28,8 +30,13 @@ class Gate(Protocol):
 
 def evaluate_all(evidence: EvidenceView, policy: Policy, gates: Mapping[str, Gate]) -> tuple[GateResult, ...]:
     """Results in the order of the policy; title and claim are always the policy's."""
-    excluded = policy.rules_for(evidence.run["tier"]).not_applicable
-    return tuple(_one(entry, excluded.get(entry.id), gates.get(entry.id), evidence, policy) for entry in policy.gates)
+    excluded, selected = policy.rules_for(evidence.run["tier"]).not_applicable, evidence.run["gates_selected"]
+    return tuple(
+        _one(entry, excluded.get(entry.id), gates.get(entry.id), evidence, policy)
+        if selected is None or entry.id in selected
+        else not_performed(entry, reason_code="not_selected", detail=_NOT_SELECTED)
+        for entry in policy.gates
+    )
 
 
 def not_performed(entry: GateEntry, *, reason_code: str, detail: str) -> GateResult:

@@ -16,6 +16,7 @@ from qualification.container.reference import parse as parse_reference
 from qualification.errors import BundleError, InputError, UsageError
 from qualification.pins import Pins, load_pins
 from qualification.policy import Policy, load_policy
+from qualification.selection import select_gates
 from qualification.signing import load_private
 from qualification.subject import embedded_model, shape_model
 from qualification.workload import Workload, load_workload
@@ -28,7 +29,8 @@ BESIDE = (SUMMARY, RESULTS) = ("summary.md", "junit.xml")
 class Options:
     """What the command line asked for. None: the default, or nothing. `engine_command` starts a foreign engine that
     prints the same `listening` line. `image` runs somebody else's image by digest, `container` one of this commit;
-    `tier` is what the files must amount to; they decide. `accept_symlinks` follows links in the model directory, which then has no tier."""
+    `tier` is what the files must amount to; they decide. `accept_symlinks` follows links in the model directory, which
+    then has no tier. `gates` asks for a subset; empty asks for all."""
 
     model: Path | None = None
     endpoint: str | None = None
@@ -45,12 +47,13 @@ class Options:
     container: bool = False
     tier: str | None = None
     accept_symlinks: bool = False
+    gates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
     """Checked inputs. `model` None: an endpoint or a foreign engine whose files nobody can hash, or an image, which
-    brings its own."""
+    brings its own. `gates_selected` None: all; else a part of the policy's gates, in its order."""
 
     options: Options
     run_id: str
@@ -60,13 +63,15 @@ class Inputs:
     workload: Workload
     model: Path | None
     key: Ed25519PrivateKey | None
+    gates_selected: tuple[str, ...] | None = None
 
 
 def prepare(options: Options) -> Inputs:
     """Read every input; nothing is written or started.
 
     Raises:
-        UsageError: options that contradict each other, an endpoint that is no URL, or an image by tag.
+        UsageError: options that contradict each other, an endpoint that is no URL, an image by tag, or a gate that the
+            policy lacks.
         BundleError: the output directory, or a summary beside it, exists.
         InputError, SigningError: an input document or key cannot be used.
     """
@@ -95,6 +100,7 @@ def prepare(options: Options) -> Inputs:
         workload=workload,
         model=model,
         key=load_private(options.key) if options.key else None,
+        gates_selected=select_gates(options.gates, policy),
     )
 
 

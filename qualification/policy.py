@@ -6,7 +6,7 @@ result, and every run of tier `unverified`, is not qualified.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
@@ -159,6 +159,7 @@ class Verdict:
     unmet: tuple[str, ...]
     not_performed: tuple[str, ...]
     waived: tuple[Waiver, ...]
+    not_selected: tuple[str, ...] = ()
 
     @property
     def qualified(self) -> bool:
@@ -201,11 +202,23 @@ def parse_policy(document: Any, name: str = POLICY) -> Policy:
     return policy
 
 
-def judge(policy: Policy, *, tier: str, day: date, results: Iterable[GateResult]) -> Verdict:
-    """The verdict of `results` for `tier`. A waiver counts when it names the whole gate and holds on `day`."""
+def judge(
+    policy: Policy,
+    *,
+    tier: str,
+    day: date,
+    results: Iterable[GateResult],
+    selected: Collection[str] | None = None,
+) -> Verdict:
+    """The verdict of `results` for `tier`. A waiver counts when it names the whole gate and holds on `day`.
+
+    `selected`: the gates that the run was asked for, None for all. A subset is `incomplete` whatever it says; `unmet`
+    then names the required gates of the subset alone.
+    """
     outcomes = {result.id: result.outcome for result in results}
     required = policy.rules_for(tier).required
-    short = [gate for gate in required if outcomes.get(gate) is not Outcome.PASSED]
+    left_out = tuple(entry.id for entry in policy.gates if selected is not None and entry.id not in selected)
+    short = [gate for gate in required if outcomes.get(gate) is not Outcome.PASSED and gate not in left_out]
     waived = tuple(
         waiver for waiver in policy.waivers if waiver.gate in short and waiver.subject is None and waiver.holds(day)
     )
@@ -213,37 +226,46 @@ def judge(policy: Policy, *, tier: str, day: date, results: Iterable[GateResult]
     ids = [entry.id for entry in policy.gates]
     not_performed = tuple(gate for gate in ids if outcomes.get(gate, Outcome.NOT_PERFORMED) is Outcome.NOT_PERFORMED)
     outcome = "not_qualified" if unmet or tier == UNVERIFIED else "qualified"
+    outcome = outcome if selected is None else "incomplete"
+    passed = tuple(gate for gate in ids if outcomes.get(gate) is Outcome.PASSED)
     return Verdict(
         outcome=outcome,
-        sentence=_sentence(policy, tier, outcome, required, unmet, not_performed, waived),
+        sentence=" ".join(
+            [
+                _head(policy, tier, outcome, required, passed),
+                *_sentences(tier, unmet, not_performed, waived, left_out),
+            ]
+        ),
         required=required,
-        passed=tuple(gate for gate in ids if outcomes.get(gate) is Outcome.PASSED),
+        passed=passed,
         unmet=unmet,
         not_performed=not_performed,
         waived=waived,
+        not_selected=left_out,
     )
 
 
-def _sentence(
-    policy: Policy,
+def _head(policy: Policy, tier: str, outcome: str, required: tuple[str, ...], passed: tuple[str, ...]) -> str:
+    head = f"{outcome.replace('_', ' ').capitalize()} in tier {tier} under {policy.name} {policy.version}"
+    return f"{head}: {len(set(required) & set(passed))} of {len(required)} required gates passed."
+
+
+def _sentences(
     tier: str,
-    outcome: str,
-    required: tuple[str, ...],
     unmet: tuple[str, ...],
     not_performed: tuple[str, ...],
     waived: tuple[Waiver, ...],
-) -> str:
-    met = len(required) - len(unmet) - len({waiver.gate for waiver in waived})
-    head = f"{outcome.replace('_', ' ').capitalize()} in tier {tier} under {policy.name} {policy.version}"
-    words = [f"{head}: {met} of {len(required)} required gates passed."]
+    left_out: tuple[str, ...],
+) -> Iterator[str]:
     if tier == UNVERIFIED:
-        words.append("The weights could not be verified, so no set of gates can qualify them.")
+        yield "The weights could not be verified, so no set of gates can qualify them."
+    if left_out:
+        yield f"The run was asked for a subset of the gates, which can never qualify; {len(left_out)} were left out."
     if unmet:
-        words.append(f"Required and not passed: {', '.join(unmet)}.")
+        yield f"Required and not passed: {', '.join(unmet)}."
     if waived:
-        words.append("Waived: " + ", ".join(f"{w.gate} by {w.who} until {w.until.isoformat()}" for w in waived) + ".")
-    words.append(f"Not performed: {', '.join(not_performed)}." if not_performed else "Every gate was performed.")
-    return " ".join(words)
+        yield "Waived: " + ", ".join(f"{w.gate} by {w.who} until {w.until.isoformat()}" for w in waived) + "."
+    yield f"Not performed: {', '.join(not_performed)}." if not_performed else "Every gate was performed."
 
 
 def _rules(document: Mapping[str, Any]) -> TierRules:

@@ -77,7 +77,7 @@ class Screen:
 
     def verdict(self, verdict: Verdict, where: str) -> None:
         """The verdict in one sentence, and where the evidence lies."""
-        style = "bold green" if verdict.qualified else "bold red"
+        style = "bold green" if verdict.qualified else "bold yellow" if verdict.outcome == "incomplete" else "bold red"
         self.console.print()
         self.console.print(verdict.sentence, style=style, markup=False)
         self.console.print(where, markup=False)

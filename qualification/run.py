@@ -37,6 +37,7 @@ from qualification.progress import Screen
 from qualification.results import GateResult
 from qualification.run_record import run_document
 from qualification.schema import urn
+from qualification.selection import narrowed
 from qualification.source_state import source_state
 from qualification.subject import Subject, at_endpoint, engine_command, started
 from qualification.telemetry import Sampler
@@ -141,7 +142,8 @@ class Run:
         asked = self._inputs.options.tier
         if asked not in (None, found.tier):
             raise InputError(f"--tier {asked} was asked for, and the files are of tier {found.tier}: {found.sentence}")
-        self._plan = load_plan(found.tier, self._inputs.workload, self._inputs.options.plan)
+        plan = load_plan(found.tier, self._inputs.workload, self._inputs.options.plan)
+        self._plan = narrowed(plan, self._inputs.gates_selected)
 
     @contextmanager
     def _launched(self, launching: AbstractContextManager[Subject]) -> Iterator[Subject]:

@@ -57,6 +57,7 @@ def run_document(
         "tier": tier,
         "profiles": [profile.to_json() for profile in plan.profiles],
         "parameters": asdict(plan.parameters),
+        "gates_selected": list(inputs.gates_selected) if inputs.gates_selected is not None else None,
     }
 
 

@@ -24,12 +24,11 @@ from referencing.jsonschema import DRAFT202012
 
 from qualification import strictjson
 from qualification.errors import SchemaError
-from qualification.schema_files import document_schema, names, urn
+from qualification.schema_files import document_schema, names, split_urn, urn
 from qualification.schema_leaf import leaf_accepts
 
 __all__ = ["document_schema", "load", "name_of", "names", "urn", "validate", "validator_for"]
 
-_URN = re.compile(r"urn:assay:schema:([a-z-]+):v1")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
 
 
@@ -39,10 +38,10 @@ def name_of(document: Any, source: str) -> str:
     Raises:
         SchemaError: where it names none.
     """
-    match = _URN.fullmatch(str(document.get("schema"))) if isinstance(document, Mapping) else None
-    if match is None:
+    named = split_urn(str(document.get("schema"))) if isinstance(document, Mapping) else None
+    if named is None:
         raise SchemaError(f"{source}: its field `schema` names no schema of this project; write {urn('<name>')}")
-    return match[1]
+    return named[0]
 
 
 def validate(name: str, document: Any, source: str) -> None:
@@ -54,6 +53,7 @@ def validate(name: str, document: Any, source: str) -> None:
     validator = validator_for(name)
     if leaf_accepts(document_schema(name), document) or validator.is_valid(document):
         return
+    _check_version(name, document, source)
     error = best_match(validator.iter_errors(document))
     assert error is not None  # our own contradiction: invalid without an error
     raise SchemaError(f"{source}: {_place(error)}: {_reason(error)}")
@@ -146,6 +146,17 @@ def _moment(text: str) -> datetime:
     if not _TIME.fullmatch(text):
         raise ValueError(text)
     return datetime.fromisoformat(text)
+
+
+def _check_version(name: str, document: Any, source: str) -> None:
+    """A document of another version breaks many rules; only the first of them matters."""
+    told = document.get("schema") if isinstance(document, Mapping) else None
+    named = split_urn(str(told))
+    if named is not None and named[0] == name and told != urn(name):
+        raise SchemaError(
+            f"{source}: is of schema {told} and this harness reads {urn(name)}; use the harness that wrote it "
+            "(run.json names its version)"
+        )
 
 
 def _place(error: ValidationError) -> str:

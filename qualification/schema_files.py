@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any, Final
 
@@ -11,11 +12,19 @@ from qualification.paths import schema_directory
 
 SUFFIX: Final = ".schema.json"
 PREFIX: Final = "urn:assay:schema:"
+_VERSIONS: Final = {"run": 2, "statement": 2, "summary": 2, "verification": 2}  # every other schema is at its first
+_URN: Final = re.compile(rf"{PREFIX}([a-z-]+):v([0-9]+)")
 
 
 def urn(name: str) -> str:
     """The `$id` of a schema, which is also the `schema` field of its documents."""
-    return f"{PREFIX}{name}:v1"
+    return f"{PREFIX}{name}:v{_VERSIONS.get(name, 1)}"
+
+
+def split_urn(text: str) -> tuple[str, int] | None:
+    """(name, version) of a schema's `$id`; None for any other text."""
+    match = _URN.fullmatch(text)
+    return (match[1], int(match[2])) if match else None
 
 
 def names() -> tuple[str, ...]:
@@ -40,9 +49,9 @@ def document_schema(name: str) -> Any:
 
 
 def definition(reference: str) -> Any | None:
-    """What `urn:assay:schema:<name>:v1#/$defs/<word>` refers to, or None for a reference of another form."""
+    """What `urn:assay:schema:<name>:v<n>#/$defs/<word>` refers to, or None for a reference of another form."""
     document, _, place = reference.partition("#/$defs/")
-    name = document.removeprefix(PREFIX).removesuffix(":v1")
-    if document != urn(name) or name not in names() or "/" in place:
+    named = split_urn(document)
+    if named is None or document != urn(named[0]) or named[0] not in names() or "/" in place:
         return None
-    return document_schema(name).get("$defs", {}).get(place)
+    return document_schema(named[0]).get("$defs", {}).get(place)

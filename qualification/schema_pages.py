@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from qualification.schema_files import PREFIX, document_schema, names
+from qualification.schema_files import document_schema, names, split_urn
 
 _HEAD: Final = """# Schemas
 
@@ -109,7 +109,8 @@ def _kind(part: Mapping[str, Any]) -> str:
 
 def _reference(reference: str) -> str:
     word = reference.rsplit("/", 1)[-1]
-    document = reference.partition("#")[0].removeprefix(PREFIX).removesuffix(":v1")
+    named = split_urn(reference.partition("#")[0])
+    document = named[0] if named else ""
     anchor = f"#{document}-{word}" if document else ""
     return f"[{word}]({anchor.lower()})" if anchor else word
 

@@ -49,7 +49,8 @@ def build(evidence: EvidenceView, policy: Policy, results: Sequence[GateResult])
 def verdict(evidence: EvidenceView, policy: Policy, results: Sequence[GateResult]) -> Verdict:
     """The verdict of results under a policy; waivers are judged on the day that the run ended."""
     run = evidence.run
-    return judge(policy, tier=run["tier"], day=date.fromisoformat(run["ended_utc"][:10]), results=results)
+    day = date.fromisoformat(run["ended_utc"][:10])
+    return judge(policy, tier=run["tier"], day=day, results=results, selected=run["gates_selected"])
 
 
 def number(metric: Metric, evidence: EvidenceView) -> dict[str, Any]:

@@ -20,7 +20,7 @@ def render(evidence: EvidenceView) -> str:
 
 def _head(page: Page) -> Iterator[str]:
     subject = page.run["subject"]
-    yield f"## {'✅' if page.qualified else '❌'} {page.headline}: {_text(subject['model'])}"
+    yield f"## {'✅' if page.qualified else '⚠️' if page.incomplete else '❌'} {page.headline}: {_text(subject['model'])}"
     yield ""
     yield _text(page.verdict["sentence"])
     yield ""

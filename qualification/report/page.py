@@ -83,8 +83,13 @@ class Page:
         return bool(self.verdict["outcome"] == "qualified")
 
     @property
+    def incomplete(self) -> bool:
+        """Whether the run was asked for a subset of the gates."""
+        return bool(self.verdict["outcome"] == "incomplete")
+
+    @property
     def headline(self) -> str:
-        return "Qualified" if self.qualified else "Not qualified"
+        return str(self.verdict["outcome"]).replace("_", " ").capitalize()
 
     @property
     def verdict_words(self) -> tuple[str, str]:

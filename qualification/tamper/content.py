@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from qualification import paths
 from qualification.digest import sha256_bytes
-from qualification.tamper.bench import Reseal, find
+from qualification.tamper.bench import Bench, Reseal, find
 from qualification.tamper.changes import B1, Tamper, case, document, gate, number, rewrite
 
 
@@ -18,7 +19,28 @@ def _own_pins(document: dict[str, Any]) -> None:
     document["models"][0]["files"][0]["digest"]["value"] = sha256_bytes(b"another model")
 
 
+def _selected(*gates: str) -> Callable[[Bench], None]:
+    return document(paths.RUN, lambda run: run.update(gates_selected=list(gates)))
+
+
+def _drop_selection(bench: Bench) -> None:
+    """A run of two gates, honest in everything but that it no longer says so."""
+    _selected("bench.b1", "bench.b3")(bench)
+    bench.seal(Reseal.EVERYTHING)
+    bench.edit(paths.RUN, lambda run: run.update(gates_selected=None))
+
+
+def _qualified_subset(bench: Bench) -> None:
+    _selected("bench.b1", "bench.b3")(bench)
+    bench.seal(Reseal.EVERYTHING)
+    bench.edit(paths.SUMMARY, lambda summary: summary["verdict"].update(outcome="qualified"))
+
+
 CONTENT: Final[tuple[Tamper, ...]] = (
+    case("a subset of the gates that no longer says so", "gates.differ", _drop_selection, Reseal.MANIFEST),
+    case("a subset of the gates, called qualified", "summary.verdict-differs", _qualified_subset, Reseal.MANIFEST),
+    case("a selection of a gate that the policy lacks", "gates.selection", _selected("bench.b1", "bench.b9")),
+    case("a selection out of the policy's order", "gates.selection", _selected("bench.b3", "bench.b1")),
     case(
         "manifest of another run",
         "binding.run",

@@ -116,6 +116,7 @@ def make_run() -> dict[str, Any]:
             "store_audio": "measured",
             "telemetry_interval_ms": 80,
         },
+        "gates_selected": None,
     }
 
 

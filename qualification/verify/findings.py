@@ -66,6 +66,7 @@ CODES: Final[Mapping[str, str]] = {
     "layer.other-bundle": "binding",
     "layer.coverage": "binding",
     "layer.duplicate": "binding",
+    "gates.selection": "recomputation",
     "gates.missing": "recomputation",
     "gates.unknown": "recomputation",
     "gates.order": "recomputation",

@@ -1,6 +1,7 @@
 """Fifth question: do gates, numbers and verdict follow from the raw files?
 
-1. Each gate of the policy has exactly one result, in the policy's order, and no other gate has one.
+1. Each gate of the policy has exactly one result, in the policy's order, and no other gate has one; a selection names
+   gates of the policy, in its order, and fewer than all.
 2. Each result is what the gate says when it is evaluated again.
 3. The summary holds every number of the metric table and no other, each with the table's derivation.
 4. Each number is what its derivation yields from the files, digit for digit, with its n, bound and reason.
@@ -16,7 +17,7 @@ from typing import Any
 from qualification import paths, strictjson, summary
 from qualification.evaluation import Gate, evaluate_all
 from qualification.evidence_view import EvidenceView
-from qualification.policy import parse_policy
+from qualification.policy import Policy, parse_policy
 from qualification.results import GateResult
 from qualification.verify.findings import Finding
 
@@ -26,10 +27,18 @@ Report = Callable[[EvidenceView], str]
 def check(evidence: EvidenceView, gates: Mapping[str, Gate], report: Report | None) -> Iterator[Finding]:
     """Findings of the six steps."""
     policy = parse_policy(evidence.document(paths.POLICY), paths.POLICY)
+    yield from _selection(policy, evidence)
     results = evaluate_all(evidence, policy, gates)
     yield from _gates(results, evidence)
     yield from _summary(summary.build(evidence, policy, results), evidence.document(paths.SUMMARY))
     yield from _report(evidence, report)
+
+
+def _selection(policy: Policy, evidence: EvidenceView) -> Iterator[Finding]:
+    selected, ids = evidence.run["gates_selected"], [entry.id for entry in policy.gates]
+    if selected is not None and (selected == ids or selected != [gate for gate in ids if gate in selected]):  # 1
+        detail = "the selection is not a part of the policy's gates, each once, in its order"
+        yield Finding(code="gates.selection", file=paths.RUN, detail=detail)
 
 
 def _gates(results: tuple[GateResult, ...], evidence: EvidenceView) -> Iterator[Finding]:

@@ -1,7 +1,8 @@
 """What the verifier hands back: findings, what the bundle claims, one answer and one exit status.
 
     0        sound, and qualified
-    7        sound, and not qualified
+    7        sound, and not qualified; or a required gate of the subset that was asked for did not pass
+    9        sound, and incomplete: a subset of the gates was asked for, and no required one of it fell short
     10..15   refused; the first family that refuses gives the status (see `findings`)
 
 It holds no time, no host and no absolute path, so that two machines write the same bytes for one bundle.
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qualification import schema
-from qualification.errors import NotQualified
+from qualification.errors import Incomplete, NotQualified
 from qualification.listening.ratings import Reviews
 from qualification.verify.findings import FAMILIES, Finding
 
@@ -28,6 +29,7 @@ class Sealed:
     verdict: str
     sentence: str
     manifest_sha256: str
+    unmet: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +59,10 @@ class Verification:
         families = [FAMILIES[finding.family] for finding in self.findings if finding.refuses]
         if families or self.sealed is None:
             return min(families, default=FAMILIES["structure"])
-        return 0 if self.sealed.verdict == "qualified" else NotQualified.exit_code
+        if self.sealed.verdict == "qualified":
+            return 0
+        fell_short = self.sealed.verdict != "incomplete" or self.sealed.unmet
+        return NotQualified.exit_code if fell_short else Incomplete.exit_code
 
     def to_json(self) -> dict[str, Any]:
         """The document `verification`, of the schema of that name."""
@@ -65,7 +70,7 @@ class Verification:
             "schema": schema.urn("verification"),
             "answer": self.answer,
             "exit_code": self.exit_code,
-            "sealed": dict(vars(self.sealed)) if self.sealed else None,
+            "sealed": {**vars(self.sealed), "unmet": list(self.sealed.unmet)} if self.sealed else None,
             "reviews": self.reviews.to_json(),
             "findings": [{**vars(finding), "family": finding.family} for finding in self._by_weight()],
         }

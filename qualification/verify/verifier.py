@@ -96,6 +96,7 @@ def _sealed(evidence: EvidenceView) -> Sealed | None:
         verdict=summary["verdict"]["outcome"],
         sentence=summary["verdict"]["sentence"],
         manifest_sha256=manifest_sha256,
+        unmet=tuple(summary["verdict"]["unmet"]),
     )
 
 

@@ -38,6 +38,10 @@ class Desk:
         """Qualify the fake as if it ran the small model."""
         return self.qualify("--engine-command", f"{FAKE} {shlex.join(fault)}", "--model", str(self.model))
 
+    def fake_with(self, *options: str) -> int:
+        """Qualify the fake with more options of the harness."""
+        return self.qualify("--engine-command", FAKE, "--model", str(self.model), *options)
+
     def verify(self, *options: str) -> int:
         trust = ("--policy", str(self.root / "policy.json"), "--pins", str(self.root / "pins.json"))
         return main(["verify", str(self.out), *trust, *options])

@@ -77,6 +77,20 @@ def test_unverified_is_never_qualified() -> None:
     assert "could not be verified" in verdict.sentence
 
 
+def test_a_subset_is_incomplete_whatever_it_says() -> None:
+    policy = load_policy()
+    subset = ("bench.b1", "bench.b3", "provenance")
+    good = judge(policy, tier="reference", day=DAY, results=_results(policy), selected=subset)
+    assert (good.outcome, good.qualified, good.unmet) == ("incomplete", False, ())
+    assert set(good.not_selected) == {entry.id for entry in policy.gates} - set(subset)
+    assert f"which can never qualify; {len(good.not_selected)} were left out." in good.sentence
+    bad = judge(
+        policy, tier="reference", day=DAY, results=_results(policy, bench_b3=Outcome.FAILED), selected=subset
+    )  # fmt: skip
+    assert (bad.outcome, bad.unmet) == ("incomplete", ("bench.b3",))
+    assert _judge(policy).not_selected == ()
+
+
 def _waiving(gate: str = "bench.b6", until: str = "2026-06-01", subject: str | None = None) -> Policy:
     document = _document()
     document["waivers"] = [

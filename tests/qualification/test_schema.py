@@ -112,6 +112,15 @@ def test_days_are_checked(day: str, good_bundle: Good) -> None:
         schema.validate("policy", policy, "policy.json")
 
 
+def test_another_version_is_refused_by_name(good_bundle: Good) -> None:
+    run = {**EvidenceView(good_bundle.root).run, "schema": "urn:assay:schema:run:v1"}
+    del run["gates_selected"]
+    with pytest.raises(
+        SchemaError, match=r"run\.json: is of schema urn:assay:schema:run:v1 and this harness reads .*:v2"
+    ):
+        schema.validate("run", run, "run.json")
+
+
 def test_an_unknown_schema_is_refused() -> None:
     with pytest.raises(SchemaError, match="no schema 'nothing'"):
         schema.validate("nothing", {}, "x")

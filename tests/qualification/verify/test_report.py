@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from qualification import schema
@@ -25,6 +27,9 @@ def _sealed(verdict: str = "qualified") -> Sealed:
         ((), _sealed(), "qualified", 0),
         ((NOTE,), _sealed(), "qualified", 0),
         ((NOTE,), _sealed("not_qualified"), "not_qualified", 7),
+        ((NOTE,), _sealed("incomplete"), "incomplete", 9),
+        ((NOTE,), replace(_sealed("incomplete"), unmet=("bench.b1",)), "incomplete", 7),
+        ((LATE,), _sealed("incomplete"), "refused", 15),
         ((LATE,), _sealed(), "refused", 15),
         ((NOTE, LATE, EARLY), _sealed(), "refused", 10),
         ((LATE,), None, "refused", 15),
@@ -38,7 +43,7 @@ def test_answer_and_status(findings: tuple[Finding, ...], sealed: Sealed | None,
     document = verification.to_json()
     schema.validate("verification", document, "verification")
     assert (document["answer"], document["exit_code"]) == (answer, status)
-    assert document["sealed"] == (vars(sealed) if sealed else None)
+    assert document["sealed"] == ({**vars(sealed), "unmet": list(sealed.unmet)} if sealed else None)
 
 
 def test_the_heaviest_comes_first_in_both_forms() -> None:
