@@ -37,6 +37,13 @@ def tamper(session: nox.Session) -> None:
     session.run("python", "-m", "qualification.tamper", *session.posargs)
 
 
+@nox.session(name="verify-pythons")
+def verify_pythons(session: nox.Session) -> None:
+    """Verify the good bundle and every tampered one under each Python version found here; fails unless all write the same bytes."""
+    install(session, "harness")
+    session.run("python", "-m", "tests.qualification.verify.pythons")
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """The default tests: no GPU, no weights but small ones, no network beyond loopback."""
