@@ -42,8 +42,15 @@ class GraphRunner(Runner):
     spare_codec_rows = 1  # what fills up a bucket works here
 
     def __init__(
-        self, model: LoadedModel, limits: RowLimits, *, plan: GraphPlan | None = None, int8: bool = False
+        self,
+        model: LoadedModel,
+        limits: RowLimits,
+        *,
+        plan: GraphPlan | None = None,
+        int8: bool = False,
+        overlap: int = 0,
     ) -> None:
+        self._overlap = overlap
         super().__init__(model, limits, int8=int8)
         self._plan = (plan or GraphPlan()).within(limits, LATER_PACKET_FRAMES)
         self._stream = torch.cuda.Stream(self._device, priority=FRAME_PRIORITY)
@@ -140,7 +147,7 @@ class GraphRunner(Runner):
             return super().codes(row, frames).cpu()
 
     def _make_ops(self, weights: FrameWeights) -> FrameOps:
-        return FusedOps(weights, self.rows.limits.rows, self._device, overlap=False)
+        return FusedOps(weights, self.rows.limits.rows, self._device, overlap=self._overlap)
 
     def _trailing(self, plan: PromptPlan) -> Tensor:
         """Text rows that join the frames [N, C]; the one part of a prefill whose length is not padded to a bucket."""

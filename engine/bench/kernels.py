@@ -59,7 +59,7 @@ class Timed:
     product: Product
     rows: int
     int8: bool
-    overlap: bool
+    overlap: int
     tile: Tile
     microseconds: float
     bytes_per_second: float
@@ -70,11 +70,11 @@ class Trial:
     product: Product
     rows: int
     int8: bool
-    overlap: bool
+    overlap: int
     tile: Tile
 
 
-def default_trials(rows: int, *, int8: bool, overlap: bool) -> list[Trial]:
+def default_trials(rows: int, *, int8: bool, overlap: int) -> list[Trial]:
     """Every product with the tile that the engine gives it."""
     trials = []
     for product in PRODUCTS:

@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from engine.frame_weights import StackWeights
-from engine.kernels.launch import await_inputs, begin
+from engine.kernels.launch import begin_small
 from engine.kv import KVCache
 
 SPLITS = 8
@@ -40,8 +40,7 @@ def _past(
     positions, row_stride, head_stride, eps, scale,
     KV: tl.constexpr, G: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr, SPLITS: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
-    begin(OVERLAP)
-    await_inputs(OVERLAP)
+    begin_small(OVERLAP)
     row, head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     TYPE: tl.constexpr = key_ptr.dtype.element_ty
     HALF: tl.constexpr = D // 2
@@ -131,8 +130,7 @@ def _frame(
     count, start, row_stride, head_stride, eps, scale,
     KV: tl.constexpr, G: tl.constexpr, D: tl.constexpr, SPAN: tl.constexpr, WIDTH: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
-    begin(OVERLAP)
-    await_inputs(OVERLAP)
+    begin_small(OVERLAP)
     row, head = tl.program_id(0), tl.program_id(1)
     TYPE: tl.constexpr = key_ptr.dtype.element_ty
     HALF: tl.constexpr = D // 2
@@ -211,7 +209,7 @@ def attend_past(
     angles: tuple[Tensor, Tensor],
     scratch: PastScratch,
     out: Tensor,
-    overlap: bool = False,
+    overlap: int = 0,
 ) -> None:
     """One new position a row over the row's past; see `FrameOps.attend_past`. `angles`: tables [S, D]."""
     config, data = stack.config, cache.data[layer]
@@ -235,7 +233,7 @@ def attend_frame(
     start: int,
     width: int,
     out: Tensor,
-    overlap: bool = False,
+    overlap: int = 0,
 ) -> None:
     """Positions start..start+width-1 of every row within a frame (width 1 or 2); see `FrameOps.attend_frame`."""
     assert width in {1, 2}

@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from engine.frame_ops import Residual
-from engine.kernels.launch import await_inputs, begin
+from engine.kernels.launch import begin_small
 from engine.rows import Rows
 
 
@@ -18,8 +18,7 @@ def _frame_input(
     V, C, reach,
     GROUPS: tl.constexpr, BC: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
-    begin(OVERLAP)
-    await_inputs(OVERLAP)
+    begin_small(OVERLAP)
     row = tl.program_id(0)
     at = tl.program_id(1) * BC + tl.arange(0, BC)
     inside = at < C
@@ -46,8 +45,7 @@ def _as_stream(
     ids_ptr, table_ptr, gain_ptr, wide_ptr, ready_ptr, squares_ptr, C,
     LOOK_UP: tl.constexpr, BC: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
-    begin(OVERLAP)
-    await_inputs(OVERLAP)
+    begin_small(OVERLAP)
     row = tl.program_id(0)
     line = row
     if LOOK_UP:
@@ -72,7 +70,7 @@ def frame_input(
     gain: Tensor,
     out: Residual,
     *,
-    overlap: bool = False,
+    overlap: int = 0,
 ) -> None:
     """out [B, C] = the 16 embeddings of codes [B, 16], and the next trailing text row or `pad_row` [1, C]; squares
     in C / FRAME_BLOCK parts.
@@ -86,7 +84,7 @@ def frame_input(
     )  # fmt: skip
 
 
-def as_stream(vectors: Tensor, ids: Tensor | None, gain: Tensor, out: Residual, *, overlap: bool = False) -> None:
+def as_stream(vectors: Tensor, ids: Tensor | None, gain: Tensor, out: Residual, *, overlap: int = 0) -> None:
     """out [B, C] = the rows of `vectors` [V, C] with these ids [B], or vectors [B, C] themselves; squares in one
     part.
     """

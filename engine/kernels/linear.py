@@ -23,7 +23,7 @@ from torch import Tensor
 
 from engine.frame_ops import Residual
 from engine.frame_weights import Matrix
-from engine.kernels.launch import await_inputs, begin
+from engine.kernels.launch import AHEAD, begin_product, end_product, prefetch
 
 FEW = 2  # rows up to which multiply-adds on INT8 weights beat the tensor cores on BF16 ones
 LANES, WIDE = 32, 16  # lanes of a warp, INT8 weights of one 16-byte load
@@ -107,8 +107,7 @@ def _few(
     w = tl.load(line)
     if GATED:
         u = tl.load(line + N.to(tl.int64) * K)
-    begin(OVERLAP)
-    await_inputs(OVERLAP)
+    begin_product(OVERLAP)
     product = tl.zeros([BM, BN, LANES], tl.float32)
     gates = tl.zeros([BM, BN, LANES], tl.float32)
     for step in tl.static_range(STEPS):
@@ -128,6 +127,7 @@ def _few(
             w = tl.load(line + (step + 1) * DEPTH)
             if GATED:
                 u = tl.load(line + (step + 1) * DEPTH + N.to(tl.int64) * K)
+    end_product(OVERLAP)
     _finish(
         tl.sum(product, 2), tl.sum(gates, 2), rows, columns, M, N, K, eps, squares_ptr, parts, scale_ptr, bias_ptr, old_ptr,
         out_ptr, gain_ptr, ready_ptr, next_ptr, NORM, GATED, SCALED, BIASED, ADDED, STREAM, PARTS,
@@ -140,14 +140,17 @@ def _many(
     M, N, K, parts, eps,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr,
     NORM: tl.constexpr, GATED: tl.constexpr, SCALED: tl.constexpr, BIASED: tl.constexpr, ADDED: tl.constexpr,
-    STREAM: tl.constexpr, PARTS: tl.constexpr, OVERLAP: tl.constexpr,
+    STREAM: tl.constexpr, PARTS: tl.constexpr, AHEAD: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
-    begin(OVERLAP)
-    await_inputs(OVERLAP)
     columns = tl.program_id(0) * BN + tl.arange(0, BN)
     rows = tl.program_id(1) * BM + tl.arange(0, BM)
     here, alive = columns < N, rows < M
     deep = tl.arange(0, BK)
+    lines = w_ptr + tl.minimum(columns, N - 1).to(tl.int64) * K
+    prefetch(lines, K, AHEAD)
+    if GATED:
+        prefetch(lines + N.to(tl.int64) * K, K, AHEAD)
+    begin_product(OVERLAP)
     weights = w_ptr + columns.to(tl.int64)[:, None] * K
     inputs = x_ptr + rows[:, None] * K
     product = tl.zeros([BM, BN], tl.float32)
@@ -163,6 +166,7 @@ def _many(
             product = tl.dot(x, u.T, product, input_precision="ieee")
         else:
             product = tl.dot(x, w.T, product, input_precision="ieee")
+    end_product(OVERLAP)
     _finish(
         product, gates, rows, columns, M, N, K, eps, squares_ptr, parts, scale_ptr, bias_ptr, old_ptr, out_ptr,
         gain_ptr, ready_ptr, next_ptr, NORM, GATED, SCALED, BIASED, ADDED, STREAM, PARTS,
@@ -189,7 +193,7 @@ def linear(
     gated: bool = False,
     old: Tensor | None = None,
     stream: Stream | None = None,
-    overlap: bool = False,
+    overlap: int = 0,
 ) -> None:
     """out [M, N] = x [M, K] through the matrix, with the epilogues that are given.
 
@@ -222,7 +226,7 @@ def linear(
     height = 16 if count <= 16 else 32
     _many[(triton.cdiv(columns, tile.columns), triton.cdiv(count, height))](
         *tensors, BM=height, BN=tile.columns, BK=tile.depth, STAGES=tile.stages,
-        num_warps=tile.warps, num_stages=tile.stages, **flags, **extra,
+        AHEAD=AHEAD if overlap > 2 and inner % AHEAD == 0 else 0, num_warps=tile.warps, num_stages=tile.stages, **flags, **extra,
     )  # fmt: skip
 
 

@@ -21,11 +21,11 @@ from engine.rows import Rows
 
 
 class FusedOps:
-    """A `FrameOps` of Triton kernels. `overlap`: let each kernel start while its predecessor ends (compute
-    capability 9 and later).
+    """A `FrameOps` of Triton kernels. `overlap`: how far a kernel starts while its predecessor ends, see
+    `engine.kernels.launch` (above 0: compute capability 9 and later).
     """
 
-    def __init__(self, weights: FrameWeights, rows: int, device: torch.device, *, overlap: bool) -> None:
+    def __init__(self, weights: FrameWeights, rows: int, device: torch.device, *, overlap: int) -> None:
         self._scratch = attention.PastScratch(rows, weights.talker, device)
         self._overlap = overlap
 

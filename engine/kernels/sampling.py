@@ -18,7 +18,7 @@ from torch import Tensor
 
 from engine.frame_ops import Residual
 from engine.frame_weights import StackWeights
-from engine.kernels.launch import await_inputs, begin
+from engine.kernels.launch import begin_small
 from engine.rows import Rows
 
 MIN_TOKENS = 2
@@ -110,8 +110,7 @@ def _choose(
     GROUPS: tl.constexpr, BV: tl.constexpr, BC: tl.constexpr, LAST: tl.constexpr,
     BISECTIONS: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
-    begin(OVERLAP)
-    await_inputs(OVERLAP)
+    begin_small(OVERLAP)
     row = tl.program_id(0)
     ids = tl.arange(0, BV)
     logits = tl.load(logits_ptr + row * V + ids, mask=ids < V, other=float("-inf"))
@@ -141,8 +140,7 @@ def _commit(
     GROUPS: tl.constexpr, BV: tl.constexpr, BC: tl.constexpr, STEP: tl.constexpr, MIN_TOKENS: tl.constexpr,
     BISECTIONS: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
-    begin(OVERLAP)
-    await_inputs(OVERLAP)
+    begin_small(OVERLAP)
     index = tl.program_id(0)
     row = tl.load(row_ptr + index)
     frame = tl.load(frame_ptr + row)
@@ -181,7 +179,7 @@ def choose(
     codebook: int,
     following: Following | None,
     *,
-    overlap: bool = False,
+    overlap: int = 0,
 ) -> None:
     """Draw `codebook` for every row of logits [B, V] into the frame in work and the codes; None: it is the frame's
     last.
@@ -204,7 +202,7 @@ def choose(
 
 def commit(
     logits: Tensor, rows: Rows, index: Tensor, *, reserved: int, eos: int, step: tuple[Tensor, StackWeights] | None, out: Tensor,
-    overlap: bool = False,
+    overlap: int = 0,
 ) -> None:  # fmt: skip
     """Draw codebook 0 for the rows `index` [B] into out [B] and make it their state.
 
