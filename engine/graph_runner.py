@@ -25,6 +25,7 @@ from engine.frame_weights import FrameWeights
 from engine.graph_plan import GraphPlan
 from engine.graphs import CudaGraphDriver, GraphReport, GraphSet, bucket_for, write_static
 from engine.kernels import sampling as kernels
+from engine.kernels.launch import ONE_BY_ONE, Launch
 from engine.kernels.ops import FusedOps
 from engine.kernels.snake import fuse_snakes
 from engine.kv import Attended, KVCache
@@ -48,9 +49,9 @@ class GraphRunner(Runner):
         *,
         plan: GraphPlan | None = None,
         int8: bool = False,
-        overlap: int = 0,
+        launch: Launch = ONE_BY_ONE,
     ) -> None:
-        self._overlap = overlap
+        self._launch = launch
         super().__init__(model, limits, int8=int8)
         self._plan = (plan or GraphPlan()).within(limits, LATER_PACKET_FRAMES)
         self._stream = torch.cuda.Stream(self._device, priority=FRAME_PRIORITY)
@@ -147,7 +148,7 @@ class GraphRunner(Runner):
             return super().codes(row, frames).cpu()
 
     def _make_ops(self, weights: FrameWeights) -> FrameOps:
-        return FusedOps(weights, self.rows.limits.rows, self._device, overlap=self._overlap)
+        return FusedOps(weights, self.rows.limits.rows, self._device, launch=self._launch)
 
     def _trailing(self, plan: PromptPlan) -> Tensor:
         """Text rows that join the frames [N, C]; the one part of a prefill whose length is not padded to a bucket."""

@@ -32,7 +32,7 @@ class RecordingOps(FusedOps):
     """Keeps the logits of every head, in the order of the frame: 15 of the predictor, then the talker's."""
 
     def __init__(self, weights: FrameWeights, rows: int, device: torch.device) -> None:
-        super().__init__(weights, rows, device, overlap=0)
+        super().__init__(weights, rows, device)
         self.recorded: list[Tensor] = []
 
     def logits(self, x: Residual, matrix: Matrix, eps: float) -> Tensor:

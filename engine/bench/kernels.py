@@ -15,7 +15,8 @@ import torch
 
 from engine.bench.timing import captured, milliseconds
 from engine.frame_weights import Matrix
-from engine.kernels.linear import Stream, Tile, linear, programs
+from engine.kernels.launch import ONE_BY_ONE, Launch
+from engine.kernels.linear import Stream, Tile, ahead_of, linear, programs
 from engine.kernels.tiles import tile_for
 
 COLD_BYTES = 400 << 20  # several times the second-level cache
@@ -59,7 +60,7 @@ class Timed:
     product: Product
     rows: int
     int8: bool
-    overlap: int
+    launch: Launch
     tile: Tile
     microseconds: float
     bytes_per_second: float
@@ -70,18 +71,18 @@ class Trial:
     product: Product
     rows: int
     int8: bool
-    overlap: int
+    launch: Launch
     tile: Tile
 
 
-def default_trials(rows: int, *, int8: bool, overlap: int) -> list[Trial]:
+def default_trials(rows: int, *, int8: bool, launch: Launch = ONE_BY_ONE) -> list[Trial]:
     """Every product with the tile that the engine gives it."""
     trials = []
     for product in PRODUCTS:
         shape = torch.empty(product.columns, product.inner, device="meta")
         matrix = Matrix(weight=shape, packed=shape if int8 else None)
         tile = tile_for(rows, matrix, gated=product.gated)
-        trials.append(Trial(product=product, rows=rows, int8=int8, overlap=overlap, tile=tile))
+        trials.append(Trial(product=product, rows=rows, int8=int8, launch=launch, tile=tile))
     return trials
 
 
@@ -101,7 +102,7 @@ def time_trial(trial: Trial) -> Timed:
     graph = captured(launches)
     each = milliseconds(graph.replay, inner=3) * 1e3 / copies
     return Timed(
-        product=product, rows=trial.rows, int8=trial.int8, overlap=trial.overlap, tile=trial.tile,
+        product=product, rows=trial.rows, int8=trial.int8, launch=trial.launch, tile=trial.tile,
         microseconds=each, bytes_per_second=size / each * 1e6,
     )  # fmt: skip
 
@@ -133,10 +134,11 @@ def _launcher(trial: Trial, matrices: list[Matrix]):  # type: ignore[no-untyped-
         stream = Stream(gain=gain, ready=torch.empty_like(out, dtype=torch.bfloat16), squares=parts)
 
     def launch() -> None:
-        for matrix in matrices:
+        for matrix, following in zip(matrices, [*matrices[1:], matrices[0]], strict=True):
             linear(
                 x, matrix, trial.tile, out,
-                squares=squares, eps=1e-6, gated=product.gated, old=old, stream=stream, overlap=trial.overlap,
+                squares=squares, eps=1e-6, gated=product.gated, old=old, stream=stream, overlap=trial.launch.overlap,
+                ahead=ahead_of(following, rows, limit=trial.launch.ahead_bytes),
             )  # fmt: skip
 
     return launch

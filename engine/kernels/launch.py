@@ -1,23 +1,40 @@
-"""How kernels are launched one behind the other without draining the machine.
+"""How kernels follow one another without draining the machine, and what one does for the next.
 
 With programmatic dependent launch a kernel may start while its predecessor ends. Every kernel waits for the whole of
 its predecessor before it touches anything that one wrote, so a kernel's inputs are complete however far back they were
 written. When a kernel lets its successor in matters for speed alone:
 
     OVERLAP 0   never: the same code runs one kernel at a time
-            1   once its own loads are behind it: a successor let in before takes the multiprocessors of those at work
+            1   a matrix product once its weights are read: a successor let in before takes the multiprocessors of those
+                at work
             2   and kernels of a few programs (attention, draws, sums) at their start: they leave most of the machine free
-            3   and a matrix product asks the second-level cache for its weights, which depend on nobody, while it waits
+
+Weights depend on nobody. A product therefore asks the second-level cache for the weights of the product behind it, so
+that the memory streams on while small kernels and the ends of large ones leave it idle.
 """
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,untyped-decorator"
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-AHEAD = 256  # 16-bit weights of one request to the cache, 512 bytes
+CHUNK_BYTES = 512  # one request to the cache
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """How a frame's kernels follow one another; `ahead_bytes`: most that a product asks for of the next one's weights.
+    `overlap` above 0 needs compute capability 9."""
+
+    overlap: int
+    ahead_bytes: int
+
+
+ONE_BY_ONE = Launch(overlap=0, ahead_bytes=0)
 
 
 @triton.jit
@@ -27,22 +44,6 @@ def begin_small(OVERLAP: tl.constexpr):
         gdc_launch_dependents()
     if OVERLAP:
         gdc_wait()
-
-
-@triton.jit
-def prefetch(lines, K, AHEAD: tl.constexpr):
-    """Ask the second-level cache for K 16-bit weights behind each pointer of `lines` [BN], AHEAD a request; 0: do not."""
-    if AHEAD:
-        for start in range(0, K, 8 * AHEAD):
-            at = tl.minimum(start + tl.arange(0, 8) * AHEAD, K - AHEAD)
-            tl.inline_asm_elementwise(
-                "cp.async.bulk.prefetch.L2.global [$1], 512; mov.u32 $0, 0;",
-                "=r,l",
-                [(lines[:, None] + at[None, :]).to(tl.int64)],
-                dtype=tl.int32,
-                is_pure=False,
-                pack=1,
-            )
 
 
 @triton.jit
@@ -57,3 +58,22 @@ def end_product(OVERLAP: tl.constexpr):
     """The weights are read: let the next kernel in."""
     if OVERLAP:
         gdc_launch_dependents()
+
+
+@triton.jit
+def prefetch(ptr, rows, stride, per_row, CHUNK: tl.constexpr):
+    """This program's share of the first `per_row` chunks, CHUNK elements each, of every row `stride` elements apart."""
+    if CHUNK:
+        total = rows * per_row
+        program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
+        for first in range(program * 256, total, tl.num_programs(0) * tl.num_programs(1) * 256):
+            chunk = tl.minimum(first + tl.arange(0, 256), total - 1)
+            at = ptr + (chunk // per_row).to(tl.int64) * stride + (chunk % per_row) * CHUNK
+            tl.inline_asm_elementwise(
+                "cp.async.bulk.prefetch.L2.global [$1], 512; mov.u32 $0, 0;",
+                "=r,l",
+                [at.to(tl.int64)],
+                dtype=tl.int32,
+                is_pure=False,
+                pack=1,
+            )

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from engine.frame_ops import Residual
 from engine.frame_weights import Matrix
-from engine.kernels.launch import AHEAD, begin_product, end_product, prefetch
+from engine.kernels.launch import CHUNK_BYTES, begin_product, end_product, prefetch
 
 FEW = 2  # rows up to which multiply-adds on INT8 weights beat the tensor cores on BF16 ones
 LANES, WIDE = 32, 16  # lanes of a warp, INT8 weights of one 16-byte load
@@ -40,21 +40,35 @@ class Tile:
 
 
 @triton.jit
-def _factor(squares_ptr, rows, alive, parts, C, eps, PARTS: tl.constexpr):
-    """Reciprocal root mean square [M] of rows whose squares were summed in `parts` parts."""
-    part = tl.arange(0, PARTS)
-    sums = tl.load(
-        squares_ptr + rows[:, None] * parts + part[None, :], mask=alive[:, None] & (part < parts)[None, :], other=0.0
-    )
-    return tl.rsqrt(tl.sum(sums, 1) / C + eps)
+def _early(
+    rows, columns, M, N, squares_ptr, parts, old_ptr, gain_ptr,
+    NORM: tl.constexpr, ADDED: tl.constexpr, STREAM: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    """What the epilogue reads, asked for before the product so that nobody waits for it afterwards: parts of the
+    squares [M, PARTS], old residual [M, BN], gain [BN]."""
+    here, alive = columns < N, rows < M
+    squares = 0.0
+    old = 0.0
+    gain = 0.0
+    if NORM:
+        part = tl.arange(0, PARTS)
+        squares = tl.load(
+            squares_ptr + rows[:, None] * parts + part[None, :],
+            mask=alive[:, None] & (part < parts)[None, :],
+            other=0.0,
+        )
+    if ADDED:
+        old = tl.load(old_ptr + rows[:, None] * N + columns[None, :], mask=alive[:, None] & here[None, :], other=0.0)
+    if STREAM:
+        gain = tl.load(gain_ptr + columns, mask=here, other=0.0)
+    return squares, old, gain
 
 
 @triton.jit
 def _finish(
-    product, gates, rows, columns, M, N, K, eps, squares_ptr, parts, scale_ptr, bias_ptr, old_ptr, out_ptr,
-    gain_ptr, ready_ptr, next_ptr,
+    product, gates, squares, old, gain, rows, columns, M, N, K, eps, scale_ptr, bias_ptr, out_ptr, ready_ptr, next_ptr,
     NORM: tl.constexpr, GATED: tl.constexpr, SCALED: tl.constexpr, BIASED: tl.constexpr, ADDED: tl.constexpr,
-    STREAM: tl.constexpr, PARTS: tl.constexpr,
+    STREAM: tl.constexpr,
 ):  # fmt: skip
     """The epilogues on a block [M, BN]."""
     here, alive = columns < N, rows < M
@@ -65,7 +79,7 @@ def _finish(
         else:
             product *= tl.load(scale_ptr + columns, mask=here, other=0.0)[None, :]
     if NORM:
-        factor = _factor(squares_ptr, rows, alive, parts, K, eps, PARTS)[:, None]
+        factor = tl.rsqrt(tl.sum(squares, 1) / K + eps)[:, None]
         product *= factor
         gates *= factor
     if BIASED:
@@ -75,22 +89,21 @@ def _finish(
     where = rows[:, None] * N + columns[None, :]
     mask = alive[:, None] & here[None, :]
     if ADDED:
-        product += tl.load(old_ptr + where, mask=mask, other=0.0)
+        product += old
     tl.store(out_ptr + where, product.to(out_ptr.dtype.element_ty), mask=mask)
     if STREAM:
-        gain = tl.load(gain_ptr + columns, mask=here, other=0.0).to(tl.float32)[None, :]
-        tl.store(ready_ptr + where, (product * gain).to(ready_ptr.dtype.element_ty), mask=mask)
-        squares = tl.sum(tl.where(mask, product * product, 0.0), 1)
-        tl.store(next_ptr + rows * tl.num_programs(0) + tl.program_id(0), squares, mask=alive)
+        tl.store(ready_ptr + where, (product * gain.to(tl.float32)[None, :]).to(ready_ptr.dtype.element_ty), mask=mask)
+        sums = tl.sum(tl.where(mask, product * product, 0.0), 1)
+        tl.store(next_ptr + rows * tl.num_programs(0) + tl.program_id(0), sums, mask=alive)
 
 
-@triton.jit(do_not_specialize=["M", "parts"])
+@triton.jit(do_not_specialize=["M", "parts", "ahead_rows", "ahead_chunks"])
 def _few(
     x_ptr, w_ptr, squares_ptr, scale_ptr, bias_ptr, old_ptr, out_ptr, gain_ptr, ready_ptr, next_ptr,
-    M, N, K, parts, eps,
+    ahead_ptr, ahead_rows, ahead_width, ahead_chunks, M, N, K, parts, eps,
     BM: tl.constexpr, BN: tl.constexpr, STEPS: tl.constexpr, CHUNKS: tl.constexpr, LANES: tl.constexpr, WIDE: tl.constexpr,
     NORM: tl.constexpr, GATED: tl.constexpr, SCALED: tl.constexpr, BIASED: tl.constexpr, ADDED: tl.constexpr,
-    STREAM: tl.constexpr, PARTS: tl.constexpr, OVERLAP: tl.constexpr,
+    STREAM: tl.constexpr, PARTS: tl.constexpr, CHUNK: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     DEPTH: tl.constexpr = CHUNKS * LANES * WIDE
     columns = tl.program_id(0) * BN + tl.arange(0, BN)
@@ -107,7 +120,11 @@ def _few(
     w = tl.load(line)
     if GATED:
         u = tl.load(line + N.to(tl.int64) * K)
+    prefetch(ahead_ptr, ahead_rows, ahead_width, ahead_chunks, CHUNK)
     begin_product(OVERLAP)
+    squares, old, gain = _early(
+        rows, columns, M, N, squares_ptr, parts, old_ptr, gain_ptr, NORM, ADDED, STREAM, PARTS
+    )  # fmt: skip
     product = tl.zeros([BM, BN, LANES], tl.float32)
     gates = tl.zeros([BM, BN, LANES], tl.float32)
     for step in tl.static_range(STEPS):
@@ -129,28 +146,28 @@ def _few(
                 u = tl.load(line + (step + 1) * DEPTH + N.to(tl.int64) * K)
     end_product(OVERLAP)
     _finish(
-        tl.sum(product, 2), tl.sum(gates, 2), rows, columns, M, N, K, eps, squares_ptr, parts, scale_ptr, bias_ptr, old_ptr,
-        out_ptr, gain_ptr, ready_ptr, next_ptr, NORM, GATED, SCALED, BIASED, ADDED, STREAM, PARTS,
+        tl.sum(product, 2), tl.sum(gates, 2), squares, old, gain, rows, columns, M, N, K, eps, scale_ptr, bias_ptr, out_ptr,
+        ready_ptr, next_ptr, NORM, GATED, SCALED, BIASED, ADDED, STREAM,
     )  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["M", "parts"])
+@triton.jit(do_not_specialize=["M", "parts", "ahead_rows", "ahead_chunks"])
 def _many(
     x_ptr, w_ptr, squares_ptr, scale_ptr, bias_ptr, old_ptr, out_ptr, gain_ptr, ready_ptr, next_ptr,
-    M, N, K, parts, eps,
+    ahead_ptr, ahead_rows, ahead_width, ahead_chunks, M, N, K, parts, eps,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, STAGES: tl.constexpr,
     NORM: tl.constexpr, GATED: tl.constexpr, SCALED: tl.constexpr, BIASED: tl.constexpr, ADDED: tl.constexpr,
-    STREAM: tl.constexpr, PARTS: tl.constexpr, AHEAD: tl.constexpr, OVERLAP: tl.constexpr,
+    STREAM: tl.constexpr, PARTS: tl.constexpr, CHUNK: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     columns = tl.program_id(0) * BN + tl.arange(0, BN)
     rows = tl.program_id(1) * BM + tl.arange(0, BM)
     here, alive = columns < N, rows < M
     deep = tl.arange(0, BK)
-    lines = w_ptr + tl.minimum(columns, N - 1).to(tl.int64) * K
-    prefetch(lines, K, AHEAD)
-    if GATED:
-        prefetch(lines + N.to(tl.int64) * K, K, AHEAD)
+    prefetch(ahead_ptr, ahead_rows, ahead_width, ahead_chunks, CHUNK)
     begin_product(OVERLAP)
+    squares, old, gain = _early(
+        rows, columns, M, N, squares_ptr, parts, old_ptr, gain_ptr, NORM, ADDED, STREAM, PARTS
+    )  # fmt: skip
     weights = w_ptr + columns.to(tl.int64)[:, None] * K
     inputs = x_ptr + rows[:, None] * K
     product = tl.zeros([BM, BN], tl.float32)
@@ -168,8 +185,8 @@ def _many(
             product = tl.dot(x, w.T, product, input_precision="ieee")
     end_product(OVERLAP)
     _finish(
-        product, gates, rows, columns, M, N, K, eps, squares_ptr, parts, scale_ptr, bias_ptr, old_ptr, out_ptr,
-        gain_ptr, ready_ptr, next_ptr, NORM, GATED, SCALED, BIASED, ADDED, STREAM, PARTS,
+        product, gates, squares, old, gain, rows, columns, M, N, K, eps, scale_ptr, bias_ptr, out_ptr, ready_ptr, next_ptr,
+        NORM, GATED, SCALED, BIASED, ADDED, STREAM,
     )  # fmt: skip
 
 
@@ -180,6 +197,24 @@ class Stream:
     gain: Tensor
     ready: Tensor
     squares: Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ahead:
+    """Weights [rows, width] to ask the cache for: the first `chunks` chunks of every row."""
+
+    weight: Tensor
+    chunks: int
+
+
+def ahead_of(matrix: Matrix, count: int, *, limit: int) -> Ahead | None:
+    """What of a matrix's weights, as `count` rows read them, fits into `limit` bytes; None: nothing."""
+    weight = matrix.packed if is_few(count, matrix) else matrix.weight
+    assert weight is not None
+    rows, width = weight.shape
+    whole = width * weight.element_size() // CHUNK_BYTES
+    chunks = min(whole, limit // (rows * CHUNK_BYTES))
+    return Ahead(weight=weight, chunks=chunks) if chunks else None
 
 
 def linear(
@@ -194,13 +229,15 @@ def linear(
     old: Tensor | None = None,
     stream: Stream | None = None,
     overlap: int = 0,
+    ahead: Ahead | None = None,
 ) -> None:
     """out [M, N] = x [M, K] through the matrix, with the epilogues that are given.
 
     Args:
         squares: [M, parts], sums of squares of the un-normed rows whose gained copy x is: the result is that of the
         normed rows. gated: the matrix is gate over up, out is silu(gate) * up. old: FP32 residual [M, N] that is added.
-        stream: out is a residual stream; `stream.squares` is [M, programs(N, tile)].
+        stream: out is a residual stream; `stream.squares` is [M, programs(N, tile)]. overlap: see
+        `engine.kernels.launch`. ahead: what the next product will read.
     """
     count, inner = x.shape
     columns = out.shape[1]
@@ -211,11 +248,12 @@ def linear(
     tensors = (
         x, weight, squares, scale, matrix.bias, old, out,
         None if stream is None else stream.gain, None if stream is None else stream.ready,
-        None if stream is None else stream.squares, count, columns, inner, parts, eps,
+        None if stream is None else stream.squares, *_ahead_arguments(ahead), count, columns, inner, parts, eps,
     )  # fmt: skip
     flags = {
         "NORM": squares is not None, "GATED": gated, "SCALED": few, "BIASED": matrix.bias is not None,
         "ADDED": old is not None, "STREAM": stream is not None, "PARTS": triton.next_power_of_2(parts), "OVERLAP": overlap,
+        "CHUNK": 0 if ahead is None else CHUNK_BYTES // ahead.weight.element_size(),
     }  # fmt: skip
     if few:
         _few[(triton.cdiv(columns, tile.columns),)](
@@ -226,8 +264,14 @@ def linear(
     height = 16 if count <= 16 else 32
     _many[(triton.cdiv(columns, tile.columns), triton.cdiv(count, height))](
         *tensors, BM=height, BN=tile.columns, BK=tile.depth, STAGES=tile.stages,
-        AHEAD=AHEAD if overlap > 2 and inner % AHEAD == 0 else 0, num_warps=tile.warps, num_stages=tile.stages, **flags, **extra,
+        num_warps=tile.warps, num_stages=tile.stages, **flags, **extra,
     )  # fmt: skip
+
+
+def _ahead_arguments(ahead: Ahead | None) -> tuple[Tensor | None, int, int, int]:
+    if ahead is None:
+        return None, 0, 0, 1
+    return ahead.weight, *ahead.weight.shape, ahead.chunks
 
 
 def is_few(count: int, matrix: Matrix) -> bool:

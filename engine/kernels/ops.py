@@ -13,7 +13,8 @@ from engine.config import RESERVED_CODEC_IDS
 from engine.frame_ops import Past, Residual
 from engine.frame_weights import FrameWeights, Matrix, StackWeights
 from engine.kernels import attention, embedding, sampling
-from engine.kernels.linear import Stream, fresh, linear, programs
+from engine.kernels.launch import ONE_BY_ONE, Launch
+from engine.kernels.linear import Ahead, Stream, ahead_of, fresh, linear, programs
 from engine.kernels.tiles import tile_for
 from engine.kv import KVCache
 from engine.layers import Rotary
@@ -21,13 +22,13 @@ from engine.rows import Rows
 
 
 class FusedOps:
-    """A `FrameOps` of Triton kernels. `overlap`: how far a kernel starts while its predecessor ends, see
-    `engine.kernels.launch` (above 0: compute capability 9 and later).
-    """
+    """A `FrameOps` of Triton kernels."""
 
-    def __init__(self, weights: FrameWeights, rows: int, device: torch.device, *, overlap: int) -> None:
+    def __init__(self, weights: FrameWeights, rows: int, device: torch.device, *, launch: Launch = ONE_BY_ONE) -> None:
         self._scratch = attention.PastScratch(rows, weights.talker, device)
-        self._overlap = overlap
+        self._overlap, self._ahead_bytes = launch.overlap, launch.ahead_bytes
+        self._order = reading_order(weights)
+        self._place = 0
 
     def project(self, x: Residual, matrix: Matrix, eps: float) -> Tensor:
         return self._read(x, matrix, eps, x.ready.new_empty(x.ready.shape[0], matrix.weight.shape[0]))
@@ -70,6 +71,7 @@ class FusedOps:
             entered = hidden.new_empty(count, table.shape[1])
             tile = tile_for(count, weights.projection, gated=False)
             linear(hidden, weights.projection, tile, entered, overlap=self._overlap)
+        self._place = 0
         out = fresh(2 * count, table.shape[1], 1, like=hidden)
         assert out.squares is not None
         top = Residual(wide=out.wide[:count], ready=out.ready[:count], squares=out.squares[:count])
@@ -115,7 +117,8 @@ class FusedOps:
     def _read(self, x: Residual, matrix: Matrix, eps: float, out: Tensor, *, gated: bool = False) -> Tensor:
         """A product of the normed stream."""
         tile = tile_for(x.ready.shape[0], matrix, gated=gated)
-        linear(x.ready, matrix, tile, out, squares=x.squares, eps=eps, gated=gated, overlap=self._overlap)
+        ahead = self._ahead(x.ready.shape[0], matrix)
+        linear(x.ready, matrix, tile, out, squares=x.squares, eps=eps, gated=gated, overlap=self._overlap, ahead=ahead)
         return out
 
     def _write(self, y: Tensor, matrix: Matrix, gain: Tensor, old: Tensor) -> Residual:
@@ -125,5 +128,25 @@ class FusedOps:
         out = fresh(count, width, programs(width, tile), like=y)
         assert out.squares is not None
         stream = Stream(gain=gain, ready=out.ready, squares=out.squares)
-        linear(y, matrix, tile, out.wide, old=old, stream=stream, overlap=self._overlap)
+        ahead = self._ahead(count, matrix)
+        linear(y, matrix, tile, out.wide, old=old, stream=stream, overlap=self._overlap, ahead=ahead)
         return out
+
+    def _ahead(self, count: int, matrix: Matrix) -> Ahead | None:
+        """What the product after this one reads, as far as this one is where the frame's order has it."""
+        if self._order[self._place] is not matrix:
+            return None
+        self._place = (self._place + 1) % len(self._order)
+        return ahead_of(self._order[self._place], count, limit=self._ahead_bytes)
+
+
+def reading_order(weights: FrameWeights) -> list[Matrix]:
+    """The matrices of a frame's layers and heads in the order in which it reads them, from the first predictor pass."""
+    order = []
+    for head in weights.heads:
+        order += [*_matrices(weights.predictor), head]
+    return [*order, *_matrices(weights.talker), weights.codec_head]
+
+
+def _matrices(stack: StackWeights) -> list[Matrix]:
+    return [matrix for layer in stack.layers for matrix in (layer.qkv, layer.out, layer.gate_up, layer.down)]

@@ -38,7 +38,7 @@ def large_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fused(bench: Bench) -> FusedOps:
-    return FusedOps(bench.weights, bench.rows.limits.rows, torch.device("cpu"), overlap=False)
+    return FusedOps(bench.weights, bench.rows.limits.rows, torch.device("cpu"))
 
 
 def program(bench: Bench, ops: FrameOps) -> FrameProgram:
