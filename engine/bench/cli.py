@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", type=int, default=64, help="largest batch (default 64)")
     parser.add_argument("--positions", type=int, default=1024, help="cache positions a row (default 1024)")
     parser.add_argument("--int8", action="store_true", help="INT8 layers in the frame step")
+    parser.add_argument("--kernels", action="store_true", help="every matrix product by itself too")
     parser.add_argument("--no-checks", action="store_true", help="times only")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
+from typing import Any
 
 import torch
 
@@ -84,6 +85,18 @@ def default_trials(rows: int, *, int8: bool, launch: Launch = ONE_BY_ONE) -> lis
         tile = tile_for(rows, matrix, gated=product.gated)
         trials.append(Trial(product=product, rows=rows, int8=int8, launch=launch, tile=tile))
     return trials
+
+
+def shares(rows: int, *, int8: bool, bandwidth: float) -> list[dict[str, Any]]:
+    """Every product at `rows` rows: microseconds a launch, and share of the copy `bandwidth` in bytes a second."""
+    timed = [time_trial(trial) for trial in default_trials(rows, int8=int8)]
+    return [
+        {
+            "product": each.product.name, "rows": rows, "times_a_frame": each.product.times,
+            "microseconds": each.microseconds, "share_of_copy": each.bytes_per_second / bandwidth,
+        }
+        for each in timed
+    ]  # fmt: skip
 
 
 def compile_all(trials: Iterable[Trial]) -> None:

@@ -11,17 +11,19 @@ from typing import Any
 
 import torch
 
-from engine.bench import correctness, frames
+from engine.bench import correctness, frames, kernels
 from engine.bench.timing import copy_bandwidth
 from engine.checkpoint import LoadedModel, load_model
 from engine.device import check_memory
 from engine.graph_runner import GraphRunner
+from engine.kernels.linear import FEW
 from engine.rows import RowLimits
 from engine.shape.weights import synthetic_model, write_shape_files
 
 SCHEMA = "urn:assay:engine-bench:v1"
 BATCHES = (1, 3, 6, 16, 32, 64)
 TEACHER_FRAMES = 128
+KERNEL_ROWS = (1, 16, 64)
 
 
 def measure(arguments: argparse.Namespace, device: torch.device) -> dict[str, Any]:
@@ -51,6 +53,10 @@ def measure(arguments: argparse.Namespace, device: torch.device) -> dict[str, An
     limit = frames.limit_milliseconds(runner.weights, bandwidth)
     _say(f"limit {limit:.2f} ms a frame; " + ", ".join(f"{name} {ms:.2f} ms" for name, ms in times.items()))
     report = runner.quantisation
+    products = []
+    for rows in _kernel_rows(arguments):
+        products += kernels.shares(rows, int8=arguments.int8, bandwidth=bandwidth)
+        _say(", ".join(f"{each['product']} {each['share_of_copy']:.0%}" for each in products if each["rows"] == rows))
     return {
         "schema": SCHEMA,
         "device": torch.cuda.get_device_name(device),
@@ -64,11 +70,18 @@ def measure(arguments: argparse.Namespace, device: torch.device) -> dict[str, An
         "capture_seconds": captured,
         "memory": used,
         "graph_milliseconds": times,
+        "products": products,
         "checks": checks,
         "quantisation": None
         if report is None
         else {"matrices": len(report.quantised), "worst_error": report.worst_error},
     }
+
+
+def _kernel_rows(arguments: argparse.Namespace) -> tuple[int, ...]:
+    if not arguments.kernels:
+        return ()
+    return tuple(range(1, FEW + 1)) if arguments.int8 else KERNEL_ROWS  # INT8 weights are read for a few rows only
 
 
 def _model(directory: Path | None, device: torch.device) -> LoadedModel:

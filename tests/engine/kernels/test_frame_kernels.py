@@ -9,9 +9,10 @@ import torch
 
 from engine.checkpoint import LoadedModel
 from engine.frame import FrameProgram
-from engine.frame_ops import FrameOps
+from engine.frame_ops import FrameOps, Residual
+from engine.frame_weights import Matrix
 from engine.kernels.linear import Tile
-from engine.kernels.ops import FusedOps
+from engine.kernels.ops import FusedOps, reading_order
 from engine.plain_ops import PlainOps
 from tests.engine.kernels.bench import SAMPLINGS, Bench, in_the_middle, load_tiny, make_bench, snapshot
 
@@ -87,6 +88,37 @@ def test_attention_within_a_frame(bench: Bench, start: int, width: int) -> None:
         outcomes.append((mixed, cache.data[1, :, :, :, : start + width].clone()))
     for plain, kernel in zip(*outcomes, strict=True):
         torch.testing.assert_close(kernel, plain, rtol=1e-5, atol=1e-5)
+
+
+class ReadingOps(PlainOps):
+    """Notes which matrices a frame reads, in its order."""
+
+    def __init__(self) -> None:
+        self.read: list[Matrix] = []
+
+    def project(self, x: Residual, matrix: Matrix, eps: float) -> torch.Tensor:
+        self.read.append(matrix)
+        return super().project(x, matrix, eps)
+
+    def logits(self, x: Residual, matrix: Matrix, eps: float) -> torch.Tensor:
+        self.read.append(matrix)
+        return super().logits(x, matrix, eps)
+
+    def gated(self, x: Residual, matrix: Matrix, eps: float) -> torch.Tensor:
+        self.read.append(matrix)
+        return super().gated(x, matrix, eps)
+
+    def extend(self, x: Residual, y: torch.Tensor, matrix: Matrix, *, gain: torch.Tensor, eps: float) -> Residual:
+        self.read.append(matrix)
+        return super().extend(x, y, matrix, gain=gain, eps=eps)
+
+
+def test_weights_are_asked_for_in_the_order_in_which_a_frame_reads_them(bench: Bench) -> None:
+    ops = ReadingOps()
+    in_the_middle(bench, LENGTHS, seed=0, sampling=SAMPLINGS)
+    program(bench, ops)(3, span=SPAN)
+    ahead = reading_order(bench.weights)
+    assert [id(matrix) for matrix in ops.read] == [id(matrix) for matrix in ahead]
 
 
 @pytest.mark.slow

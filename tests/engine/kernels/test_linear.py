@@ -9,7 +9,7 @@ import torch
 
 from engine.frame_ops import Residual
 from engine.frame_weights import Matrix
-from engine.kernels.linear import FEW, Stream, Tile, is_few, linear, programs
+from engine.kernels.linear import FEW, Stream, Tile, ahead_of, is_few, linear, programs
 from engine.plain_ops import PlainOps, apply, residual
 
 EPS = 1e-6
@@ -101,3 +101,17 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(rows: int) -> None:
     changed[5] = x[5]
     linear(changed, matrix, tile(rows, matrix), others)
     assert torch.equal(others[5], together[5])
+
+
+def test_what_is_asked_for_ahead_is_the_weight_that_these_rows_read_and_no_more_than_the_limit() -> None:
+    matrix = Matrix(weight=torch.zeros(8, 1024, dtype=torch.bfloat16))  # 4 chunks a row
+    quantised = replace(matrix, packed=torch.zeros(8, 1024, dtype=torch.int8), scale=torch.ones(8))
+    whole, part = ahead_of(matrix, 1, limit=1 << 20), ahead_of(matrix, 1, limit=3 * 8 * 512 + 511)
+    assert whole is not None
+    assert part is not None
+    assert (whole.chunks, part.chunks) == (4, 3)
+    few, many = ahead_of(quantised, FEW, limit=1 << 20), ahead_of(quantised, FEW + 1, limit=1 << 20)
+    assert few is not None
+    assert many is not None
+    assert (few.weight is quantised.packed, few.chunks, many.weight is matrix.weight) == (True, 2, True)
+    assert ahead_of(matrix, 1, limit=8 * 512 - 1) is None
