@@ -11,24 +11,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+from engine import published
 from engine.config import RESERVED_CODEC_IDS, CodecConfig, TalkerConfig, read_codec_config, read_talker_config
-from engine.contract import MODEL_KIND, SAMPLE_RATE_HZ, SAMPLES_PER_FRAME
+from engine.contract import MODEL_KIND
+from engine.published import CODE_GROUPS, CODEC_DECODER, CODEC_IDS, LANGUAGE_IDS, generation_config
 from recipe.settings import ModelShape
 from recipe.tokenizer import VOCABULARY, control_ids
 
-CODE_GROUPS = 16
 HEAD_DIM = 64
 PUBLISHED_FIRST_RESERVED = 2_048
-PUBLISHED_CODEC_IDS = {
-    "codec_pad_id": 2148, "codec_bos_id": 2149, "codec_eos_token_id": 2150, "codec_think_id": 2154,
-    "codec_nothink_id": 2155,
-    "codec_think_bos_id": 2156, "codec_think_eos_id": 2157,
-}  # fmt: skip
-PUBLISHED_LANGUAGE_IDS = {
-    "chinese": 2055, "english": 2050, "german": 2053, "italian": 2070, "portuguese": 2071, "spanish": 2054,
-    "japanese": 2058,
-    "korean": 2064, "french": 2061, "russian": 2069,
-}  # fmt: skip
 
 
 def write_configs(directory: Path, shape: ModelShape) -> tuple[TalkerConfig, CodecConfig]:
@@ -68,10 +59,10 @@ def model_config(shape: ModelShape, *, assistant: int) -> dict[str, Any]:
         "num_code_groups": CODE_GROUPS,
         "position_id_per_seconds": 13,
         "rope_scaling": {"interleaved": True, "mrope_section": [12, 10, 10], "rope_type": "default", "type": "default"},
-        "codec_language_id": {name: number + shift for name, number in PUBLISHED_LANGUAGE_IDS.items()},
+        "codec_language_id": {name: number + shift for name, number in LANGUAGE_IDS.items()},
         "spk_id": {},
         "spk_is_dialect": {},
-        **{name: number + shift for name, number in PUBLISHED_CODEC_IDS.items()},
+        **{name: number + shift for name, number in CODEC_IDS.items()},
     }
     return {
         "architectures": ["Qwen3TTSForConditionalGeneration"],
@@ -89,39 +80,22 @@ def model_config(shape: ModelShape, *, assistant: int) -> dict[str, Any]:
     }
 
 
-def generation_config() -> dict[str, Any]:
-    """`generation_config.json`, the published defaults."""
-    return {
-        "do_sample": True, "repetition_penalty": 1.05, "temperature": 0.9, "top_p": 1.0, "top_k": 50,
-        "subtalker_dosample": True,
-        "subtalker_temperature": 0.9, "subtalker_top_p": 1.0, "subtalker_top_k": 50, "max_new_tokens": 8192,
-    }  # fmt: skip
-
-
 def codec_config(shape: ModelShape) -> dict[str, Any]:
     """`speech_tokenizer/config.json`, decoder part only: the encoder is not shipped."""
     heads = max(1, shape.latent // HEAD_DIM)
-    decoder = {
-        "attention_bias": False, "attention_dropout": 0.0, "hidden_act": "silu", "head_dim": HEAD_DIM,
-        "rms_norm_eps": 1e-5,
-        "rope_theta": 10_000, "max_position_embeddings": 8_000, "layer_scale_initial_scale": 0.01,
-        "num_quantizers": CODE_GROUPS,
-        "num_semantic_quantizers": 1, "sliding_window": 16, "upsample_rates": [8, 5, 4, 3], "upsampling_ratios": [2, 2],
-        "hidden_size": shape.latent, "intermediate_size": 2 * shape.latent, "num_hidden_layers": 2,
+    decoder = CODEC_DECODER | {
+        "sliding_window": 16,
+        "hidden_size": shape.latent,
+        "intermediate_size": 2 * shape.latent,
+        "num_hidden_layers": 2,
         "num_attention_heads": heads,
-        "num_key_value_heads": heads, "codebook_size": shape.codebook_size, "codebook_dim": shape.codebook_dim,
-        "latent_dim": shape.latent, "decoder_dim": shape.decoder_dim,
-    }  # fmt: skip
-    return {
-        "architectures": ["Qwen3TTSTokenizerV2Model"],
-        "model_type": "qwen3_tts_tokenizer_12hz",
-        "decoder_config": decoder,
-        "encoder_valid_num_quantizers": CODE_GROUPS,
-        "input_sample_rate": SAMPLE_RATE_HZ,
-        "output_sample_rate": SAMPLE_RATE_HZ,
-        "encode_downsample_rate": SAMPLES_PER_FRAME,
-        "decode_upsample_rate": SAMPLES_PER_FRAME,
+        "num_key_value_heads": heads,
+        "codebook_size": shape.codebook_size,
+        "codebook_dim": shape.codebook_dim,
+        "latent_dim": shape.latent,
+        "decoder_dim": shape.decoder_dim,
     }
+    return published.codec_config(decoder)
 
 
 def _transformer(hidden: int, intermediate: int, layers: int, *, heads: int, kv_heads: int) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from engine.codec import CodecDecoder
 from engine.config import read_codec_config, read_talker_config
 from engine.errors import UsageError
 from engine.prompt import PromptBuilder
-from engine.shape.configs import SYNTHETIC_KEY, SYNTHETIC_NOTICE, codec_config, generation_config, model_config
+from engine.published import generation_config
+from engine.shape.configs import SYNTHETIC_KEY, SYNTHETIC_NOTICE, codec_config, model_config
 from engine.shape.vocabulary import byte_vocabulary
 from engine.talker import SpeechModel
 from engine.tokenizer import TextTokenizer, qwen2_pipeline
