@@ -191,7 +191,9 @@ class GraphRunner(Runner):
         self._settle()
 
     def _settle(self) -> None:
+        """Wait for everything, and give back what only loading and the runs before each capture needed."""
         torch.cuda.synchronize(self._device)
+        torch.cuda.empty_cache()
 
     def _frame_body(self, count: int) -> Callable[[], None]:
         def body() -> None:
