@@ -85,6 +85,7 @@ def qualify(arguments: argparse.Namespace) -> int:
         container=arguments.container,
         accept_symlinks=arguments.accept_symlinks,
         gates=_words(arguments.gates),
+        resume=arguments.resume,
     )
     return run(options, as_json=arguments.json)
 
@@ -226,6 +227,10 @@ def _add_qualify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="bundle to make; must not exist (default: evidence/<run>)"
     )
+    parser.add_argument(
+        "--resume", type=Path, metavar="DIR", help="go on with the unsealed run in DIR; nothing else needs to be given, "
+        "and whatever is must be as it was",
+    )  # fmt: skip
     parser.add_argument("--policy", type=Path, metavar="FILE", help="gates, limits and counts by tier")
     parser.add_argument("--pins", type=Path, metavar="FILE", help="hashes of the known models")
     parser.add_argument("--workload", type=Path, metavar="FILE", help="what is spoken, with which seeds")

@@ -136,7 +136,7 @@ def _telemetry_rows(derivation: Derivation, evidence: EvidenceView) -> Iterator[
     if derivation.where:
         windows = [evidence.telemetry_between(*window) for window in _windows(derivation.where, evidence.phases)]
     else:
-        windows = [evidence.telemetry]
+        windows = list(evidence.telemetry_by_session)
     for number, samples in enumerate(windows):
         for sample in samples:
             yield from _sample_rows(derivation, sample, number)

@@ -4,7 +4,8 @@
     ├── UsageError                   exit 2   the command line asks for something impossible
     ├── InputError                   exit 3   pins, policy, workload or a model directory cannot be used
     │   ├── StrictJsonError                   not the JSON that we accept
-    │   └── SchemaError                       JSON of the wrong shape
+    │   ├── SchemaError                       JSON of the wrong shape
+    │   └── ResumeRefused                     a run would go on as another one than it was
     ├── SubjectError                 exit 4   the engine under test did not start, answer or survive
     ├── BundleError                  exit 5   an evidence directory cannot be written or read
     ├── SigningError                 exit 6   a key or an envelope cannot be used
@@ -42,6 +43,10 @@ class StrictJsonError(InputError):
 
 class SchemaError(InputError):
     """A document does not have the shape that its schema demands."""
+
+
+class ResumeRefused(InputError):
+    """A run cannot go on in its directory, because something is not what it was when it began."""
 
 
 class SubjectError(QualificationError):

@@ -7,8 +7,11 @@ Digests and the manifest are not checked here: that is the verifier's first step
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -113,6 +116,23 @@ class EvidenceView:
         )
 
     @cached_property
+    def sessions(self) -> tuple[dict[str, Any], ...]:
+        """Records of the sessions in which the subject was started, in order of their numbers."""
+        return self._numbered("session")
+
+    @cached_property
+    def interruptions(self) -> tuple[dict[str, Any], ...]:
+        """Words of the sessions that ended before their time, in order of their numbers."""
+        return self._numbered("interruption")
+
+    @cached_property
+    def telemetry_by_session(self) -> tuple[tuple[TelemetrySample, ...], ...]:
+        """Telemetry cut where a session begins: counters of a process start anew there."""
+        starts = [session["started_ns"] for session in self.sessions[1:]]
+        edges = [bisect_left(self.telemetry, start, key=lambda sample: sample.at_ns) for start in starts]
+        return tuple(self.telemetry[low:high] for low, high in pairwise([0, *edges, len(self.telemetry)]))
+
+    @cached_property
     def telemetry(self) -> tuple[TelemetrySample, ...]:
         """Telemetry in its order; empty where the run has no such file."""
         if not self.exists(paths.TELEMETRY):
@@ -131,6 +151,13 @@ class EvidenceView:
         if path not in self._clips:
             self._clips[path] = parse_wav(paths.locate(self.root, path).read_bytes(), path)
         return self._clips[path]
+
+    def _numbered(self, name: str) -> tuple[dict[str, Any], ...]:
+        found = [path for path in self.walked.files if re.fullmatch(rf"records/{name}-\d\d\.json", path)]
+        documents = {path: strictjson.load(paths.locate(self.root, path), path) for path in found}
+        for path, document in documents.items():
+            schema.validate(name, document, path)
+        return tuple(documents[path] for path in sorted(documents))
 
     def _rows(self, path: str, name: str, read: Callable[[dict[str, Any]], _Row]) -> tuple[_Row, ...]:
         lines = strictjson.loads_lines(paths.locate(self.root, path).read_bytes(), path)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, cast
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from qualification import schema
 from qualification.bench.profiles import load_plan
 from qualification.bench.target import parse_target
 from qualification.container.faults import ContainerFault
 from qualification.container.reference import parse as parse_reference
 from qualification.errors import BundleError, InputError, UsageError
+from qualification.paths import JOURNAL_DIRECTORY, MANIFEST
 from qualification.pins import Pins, load_pins
 from qualification.policy import Policy, load_policy
 from qualification.selection import select_gates
@@ -30,7 +34,8 @@ class Options:
     """What the command line asked for. None: the default, or nothing. `engine_command` starts a foreign engine that
     prints the same `listening` line. `image` runs somebody else's image by digest, `container` one of this commit;
     `tier` is what the files must amount to; they decide. `accept_symlinks` follows links in the model directory, which
-    then has no tier. `gates` asks for a subset; empty asks for all."""
+    then has no tier. `gates` asks for a subset; empty asks for all. `resume` is the directory
+    of a run to go on with; what is not given then is what that run was begun with."""
 
     model: Path | None = None
     endpoint: str | None = None
@@ -48,6 +53,7 @@ class Options:
     tier: str | None = None
     accept_symlinks: bool = False
     gates: tuple[str, ...] = ()
+    resume: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,13 +78,17 @@ def prepare(options: Options) -> Inputs:
     Raises:
         UsageError: options that contradict each other, an endpoint that is no URL, an image by tag, or a gate that the
             policy lacks.
-        BundleError: the output directory, or a summary beside it, exists.
+        BundleError: the output directory, or a summary beside it, exists; or there is no run to go on with.
         InputError, SigningError: an input document or key cannot be used.
     """
+    start = _start_of(options)
+    if start is not None:
+        options = recalled(options, start)
     _check_subject(options)
-    run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
-    out = options.out if options.out is not None else EVIDENCE / run_id
-    for place in (out, *(beside(out, ending) for ending in BESIDE)):
+    run_id = start["run_id"] if start is not None else f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    out = options.resume or options.out or EVIDENCE / run_id
+    fresh = () if options.resume else (out,)
+    for place in (*fresh, *(beside(out, ending) for ending in BESIDE)):
         if place.exists() or place.is_symlink():
             raise BundleError(f"{place} exists already; evidence is written once, choose another directory")
     model = options.model
@@ -107,6 +117,44 @@ def prepare(options: Options) -> Inputs:
 def beside(out: Path, ending: str) -> Path:
     """A file beside a bundle, named after it."""
     return out.with_name(f"{out.name}.{ending}")
+
+
+def _start_of(options: Options) -> Mapping[str, Any] | None:
+    """What the run to go on with was begun with; None for a new run."""
+    if options.resume is None:
+        return None
+    if options.out is not None:
+        raise UsageError("--resume goes on in its own directory; leave --out out")
+    place = options.resume / JOURNAL_DIRECTORY / "start.json"
+    if not place.is_file():
+        sealed = (options.resume / MANIFEST).exists()
+        why = "it is sealed already" if sealed else f"it holds no {JOURNAL_DIRECTORY}/start.json"
+        raise BundleError(f"{options.resume} is no run that can go on: {why}; begin a new run")
+    return cast(Mapping[str, Any], schema.load("journal", place))
+
+
+def recalled(options: Options, start: Mapping[str, Any]) -> Options:
+    """What the run was asked for, overridden by what the command line gives now."""
+    then = {name: _option(name, value) for name, value in start["options"].items()}
+    now = {field.name: getattr(options, field.name) for field in fields(Options)}
+    given = {field.name: now[field.name] for field in fields(Options) if now[field.name] != field.default}
+    return Options(**{**then, **given})
+
+
+def options_json(options: Options) -> dict[str, Any]:
+    """What `journal/start.json` keeps of the command line: everything but where the run lies."""
+    values = {name: value for name, value in asdict(options).items() if name not in ("out", "resume")}
+    return {
+        name: str(value.absolute()) if isinstance(value, Path) else list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+    }
+
+
+def _option(name: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
+    kinds = {field.name: str(field.type) for field in fields(Options)}
+    return Path(value) if value is not None and kinds[name].startswith("Path") else value
 
 
 def _check_subject(options: Options) -> None:

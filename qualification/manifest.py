@@ -25,6 +25,7 @@ _ROLES: Final[tuple[tuple[str, str], ...]] = (
     (r"audio/[^/]+\.wav", "audio"),
     (r"telemetry\.jsonl|phases\.json", "telemetry"),
     (r"records/[^/]+\.json", "record"),
+    (r"abandoned/\d\d/.+", "abandoned"),
     (r"sbom/[^/]+\.json", "sbom"),
     (r"logs/[^/]+\.(log|txt)", "log"),
     (r"gates\.json", "gates"),
@@ -54,7 +55,7 @@ def role_of(path: str) -> str:
 
 
 def build(root: Path, run_id: str) -> dict[str, Any]:
-    """The document `manifest.json` for what lies below `root` now.
+    """The document `manifest.json` for what lies below `root` now, but for the journal, which goes when all is written.
 
     Raises:
         BundleError: a link, a special file, an empty directory or a file without a role.
@@ -64,7 +65,7 @@ def build(root: Path, run_id: str) -> dict[str, Any]:
         raise BundleError(
             f"{', '.join(found.irregular)}: links, special files and empty directories cannot be sealed; remove them"
         )
-    names = [path for path in found.files if not is_outside(path)]
+    names = [path for path in found.files if not is_outside(path) and not _in_journal(path)]
     return {"schema": schema.urn("manifest"), "run_id": run_id, "files": [_entry(root, path) for path in names]}
 
 
@@ -76,6 +77,10 @@ def digests(manifest: Mapping[str, Any]) -> dict[str, Digest]:
 def digests_of_files(root: Path, names: Iterable[str]) -> dict[str, Digest]:
     """Path -> digest, as the files are."""
     return {name: Digest(algorithm=SHA256, value=sha256_file(paths.locate(root, name))) for name in names}
+
+
+def _in_journal(path: str) -> bool:
+    return path.startswith(f"{paths.JOURNAL_DIRECTORY}/")
 
 
 def _entry(root: Path, path: str) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def qualify(options: Options, *, as_json: bool) -> int:
     try:
         sealed = Run(inputs, screen, report=draw).qualify()
     except (QualificationError, KeyboardInterrupt):
-        screen.step("kept", f"{inputs.out}: what was gathered so far, unsealed; see records/interruption.json")
+        screen.step("kept", f"{inputs.out}: what was gathered so far, unsealed; go on with --resume {inputs.out}")
         raise
     _write_beside(sealed)
     checked = verify(sealed.root, _own_trust(inputs), GATES, draw)

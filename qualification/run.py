@@ -1,56 +1,53 @@
 """A qualification from first to last: prepare, identify, launch, measure, evaluate, seal, report, verify.
 
 Each step writes files that the next ones read. A gate that fails changes the verdict and stops nothing; only what
-makes a measurement impossible (no model, no engine, Ctrl-C) ends the run early. Then the files so far stay where they
-are, with `records/interruption.json` beside them and without a manifest, so that nobody can take them for evidence.
+makes a measurement impossible (no model, no engine, Ctrl-C) ends a session early. Then the files so far stay where they
+are, with `records/interruption-NN.json` beside them and without a manifest, so that nobody can take them for evidence;
+the journal lets the run go on from the last unit that was whole. A session is one start of the subject: most runs have
+one, a run that was resumed or that takes turns with another has more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from qualification import paths
+from qualification import paths, strictjson
+from qualification.assembly import assemble, units_of
 from qualification.bench.clock import Clock
 from qualification.bench.phases import PhaseLog, utc_now
 from qualification.bench.profiles import Plan, load_plan
 from qualification.bundle import BundleWriter, Report
 from qualification.container.session import ContainerSession, NoEngine, session_for
 from qualification.environment import capture_environment
-from qualification.errors import (
-    BundleError,
-    InputError,
-    QualificationError,
-    SigningError,
-    SubjectError,
-    UsageError,
-)
+from qualification.errors import InputError, QualificationError, SubjectError
 from qualification.evidence_view import EvidenceView
 from qualification.gates.table import GATES
 from qualification.identification import Parts, identify
 from qualification.inputs import Inputs
+from qualification.journal import Journal, Unit
 from qualification.measure import Measurer
 from qualification.policy import UNVERIFIED, Verdict
 from qualification.progress import Screen
 from qualification.results import GateResult
-from qualification.run_record import run_document
-from qualification.schema import urn
+from qualification.resume import clock_of, recover, refusal, reopened, start_document
+from qualification.run_record import run_document, subject_document
 from qualification.selection import narrowed
+from qualification.sessions import (
+    changed,
+    interruption_document,
+    interruption_path,
+    same_subject,
+    session_document,
+    session_path,
+)
 from qualification.source_state import source_state
-from qualification.subject import Subject, at_endpoint, engine_command, started
+from qualification.subject import Subject, at_endpoint, engine_command, process_start, started
 from qualification.telemetry import Sampler
 from qualification.workload import Kind
-
-_CAUSES = (
-    (UsageError, "usage"),
-    (InputError, "input"),
-    (SubjectError, "subject"),
-    (BundleError, "bundle"),
-    (SigningError, "signing"),
-    (KeyboardInterrupt, "interrupted"),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,63 +60,103 @@ class Qualified:
 
 
 class Run:
-    """One run over checked inputs; `stage` says how far it came."""
+    """One run over checked inputs; `stage` says how far it came.
+
+    Raises:
+        ResumeRefused: the directory that it would go on in is of another run.
+    """
 
     def __init__(self, inputs: Inputs, screen: Screen, *, report: Report | None) -> None:
         self._inputs = inputs
         self._screen = screen
         self._report = report
-        self._started_utc = utc_now()
-        self._clock = Clock()
-        self._phases = PhaseLog(self._clock)
         self._source = source_state()
-        self._bundle = BundleWriter.create(inputs.out)
+        self._journal = self._opened()
+        self._bundle = BundleWriter(inputs.out)
+        self._phases = PhaseLog(self._clock, keep=self._journal.phase)
         self._subject: Subject | None = None
         self._container = session_for(inputs, self._clock)
         self._plan: Plan | None = None
         self._tier = UNVERIFIED
         self.stage = "identify"
 
+    def _opened(self) -> Journal:
+        """The journal of a new run, or of the one to go on with, cleared up after its last session."""
+        inputs = self._inputs
+        if inputs.options.resume is None:
+            self._clock, self._clock_kept = Clock(), "continued"
+            BundleWriter.create(inputs.out)
+            return Journal.create(inputs.out, start_document(inputs, self._source, self._clock))
+        journal = reopened(inputs, self._source)
+        self._clock, self._clock_kept = clock_of(journal)
+        recover(journal)
+        return journal
+
     def qualify(self) -> Qualified:
         """Every step in order.
 
         Raises:
-            QualificationError: the run could not be finished; the directory says why.
+            QualificationError: the run could not be finished; the directory says why, and the run can be resumed.
         """
         try:
-            self._copy_inputs()
-            self._run()
-            return self._seal()
+            self.session()
+            return self.seal()
         except (Exception, KeyboardInterrupt) as error:  # a fault of our own, too, must not pass for a finished run
-            self._interrupted(error)
+            self.interrupted(error)
             raise
 
-    def _run(self) -> None:
-        """In a container, or where there is no engine for one, as a process; the record says which and why."""
-        if self._container is not None:
-            try:
-                self._run_container(self._container)
-                return
-            except NoEngine as fault:
-                if self._inputs.options.image is not None:
-                    raise  # measuring something else would answer another question
-                self._screen.step("container", f"not performed: {fault}")
-        unreadable = self._inputs.options.endpoint is not None
-        self._identify(Parts(model=self._inputs.model, metadata=None if unreadable else ()))
-        with self._launched(self._launching()) as subject:
-            self._measure(subject)
+    def session(self, units: Sequence[Unit] | None = None) -> None:
+        """Start the subject once and run `units` (None: all that are left); nothing is started for nothing.
 
-    def _run_container(self, session: ContainerSession) -> None:
-        """Identity comes from the files inside, so the image runs before it is identified."""
-        with self._launched(session.subject()) as subject:
-            self._identify(session.parts)
-            self._measure(subject)
-            items = self._inputs.workload.items(Kind.BENCH, seeds=1)
-            try:
-                with self._phases.phase("other", "speak inside and outside the container by turns"):
-                    session.compare(self._inputs.run_id, subject, items)
-            except SubjectError as error:
-                self._screen.step("parity", f"not performed: {error}")
+        In a container, or where there is no engine for one, as a process; the record says which and why.
+        """
+        self._journal.log("begun")
+        self._began = (utc_now(), self._clock.now_ns())
+        self._enter("identify")
+        self._copy_inputs()
+        if self._container is None or not self._in_container(self._container, units):
+            self._as_process(units)
+        self._journal.log("ended")
+
+    def left(self) -> tuple[Unit, ...]:
+        """Units of the plan that are not whole; the run must have been identified."""
+        assert self._plan is not None
+        return tuple(unit for unit in units_of(self._plan) if not self._journal.done(unit))
+
+    def _as_process(self, units: Sequence[Unit] | None) -> None:
+        unreadable = self._inputs.options.endpoint is not None
+        self.identify(Parts(model=self._inputs.model, metadata=None if unreadable else ()))
+        chosen = self.left() if units is None else tuple(units)
+        if chosen:
+            with self._launched(self._launching()) as subject:
+                self._measure(subject, chosen)
+
+    def _in_container(self, session: ContainerSession, units: Sequence[Unit] | None) -> bool:
+        """Whether there was an engine. Identity comes from the files inside, so the image runs before it is identified."""
+        try:
+            with self._launched(session.subject()) as subject:
+                self.identify(session.parts)
+                self._measure(subject, self.left() if units is None else tuple(units))
+                if not self.left():
+                    self._compare(session, subject)
+        except NoEngine as fault:
+            if self._inputs.options.image is not None:
+                raise  # measuring something else would answer another question
+            self._screen.step("container", f"not performed: {fault}")
+            return False
+        return True
+
+    def _compare(self, session: ContainerSession, subject: Subject) -> None:
+        items = self._inputs.workload.items(Kind.BENCH, seeds=1)
+        try:
+            with self._phases.phase("other", "speak inside and outside the container by turns"):
+                session.compare(self._inputs.run_id, subject, items)
+        except SubjectError as error:
+            self._screen.step("parity", f"not performed: {error}")
+
+    def _enter(self, stage: str) -> None:
+        self.stage = stage
+        self._journal.log("stage", stage=stage)
 
     def _copy_inputs(self) -> None:
         inputs = self._inputs
@@ -128,15 +165,27 @@ class Run:
             (paths.PINS, inputs.pins.document),
             (paths.WORKLOAD, inputs.workload.document),
         ):
-            self._bundle.document(path, document)
+            self._keep(path, document)
 
-    def _identify(self, parts: Parts) -> None:
-        """Hash the model, read the licences; the tier follows from the hashes, and the plan from the tier."""
+    def _keep(self, path: str, document: Mapping[str, Any]) -> None:
+        """Write a document, or find that of an earlier session to say the same."""
+        place = self._bundle.root / path
+        if not place.exists():
+            self._bundle.document(path, document)
+            return
+        found = list(changed(strictjson.load(place), document))
+        if found:
+            raise refusal(self._bundle.root, [f"{path}: {item}" for item in found[:5]])
+
+    def identify(self, parts: Parts) -> None:
+        """Hash the model, read the licences; the tier follows from the hashes, and the plan from the tier. Once a process."""
+        if self._plan is not None:
+            return
         with self._phases.phase("setup", "hash the model and read licences"):
             found = identify(self._inputs, parts)
-            self._bundle.document(paths.IDENTITY, found.identity)
+            self._keep(paths.IDENTITY, found.identity)
             self._screen.step("identity", found.sentence)
-            self._bundle.document(paths.LICENCES, found.licences)
+            self._keep(paths.LICENCES, found.licences)
             self._screen.step("licences", found.read)
         self._tier = found.tier
         asked = self._inputs.options.tier
@@ -148,7 +197,7 @@ class Run:
     @contextmanager
     def _launched(self, launching: AbstractContextManager[Subject]) -> Iterator[Subject]:
         """The subject, ready; what it wrote is kept once it has stopped."""
-        self.stage = "launch"
+        self._enter("launch")
         try:
             with ExitStack() as stack:
                 with self._phases.phase("setup", "start the subject"):
@@ -161,7 +210,8 @@ class Run:
         finally:
             tail = self._subject.log_tail() if self._subject else ()
             if tail:
-                self._bundle.raw_bytes("logs/engine.log", ("\n".join(tail) + "\n").encode())
+                path = f"logs/engine-{self._journal.session:02}.log"
+                self._bundle.raw_bytes(path, ("\n".join(tail) + "\n").encode())
 
     def _launching(self) -> AbstractContextManager[Subject]:
         inputs = self._inputs
@@ -173,86 +223,101 @@ class Run:
         command = engine_command(model=inputs.model, precision=options.precision, device=options.device)
         return started(command, self._clock)
 
-    def _measure(self, subject: Subject) -> None:
-        """Capture the machine, then warm up and measure every profile, with telemetry all the while."""
-        self.stage = "measure"
-        inputs = self._inputs
+    def _measure(self, subject: Subject, units: Sequence[Unit]) -> None:
+        """Capture the machine, then run the units, with telemetry all the while."""
         assert self._plan is not None
-        parameters = self._plan.parameters
-        ceiling = min(parameters.max_duration_seconds, subject.capabilities.max_duration_seconds)
-        self._plan = replace(self._plan, parameters=replace(parameters, max_duration_seconds=ceiling))
-        pids = () if subject.pid is None else (subject.pid,)
-        environment = capture_environment(inputs.run_id, source=self._source, own_processes=pids)
-        self._bundle.document(paths.ENVIRONMENT, environment)
-        sampler = self._sampler(subject, parameters.telemetry_interval_ms)
+        self._record(subject)
+        self._enter("measure")
         try:
-            with sampler:
+            with self._sampler(subject, self._plan.parameters.telemetry_interval_ms):
                 Measurer(
-                    plan=self._plan,
-                    workload=inputs.workload,
+                    plan=self._clamped(subject.capabilities.max_duration_seconds),
+                    workload=self._inputs.workload,
                     subject=subject,
                     clock=self._clock,
                     phases=self._phases,
                     bundle=self._bundle,
+                    journal=self._journal,
                     screen=self._screen,
-                ).run()
+                ).run(units)
         except SubjectError as error:
             if subject.alive():
                 raise
             raise SubjectError(f"{error}\n{subject.obituary()}") from error
 
+    def _record(self, subject: Subject) -> None:
+        """Machine and subject must be what they were; then the session has its record."""
+        pids = () if subject.pid is None else (subject.pid,)
+        environment = capture_environment(self._inputs.run_id, source=self._source, own_processes=pids)
+        self._keep(paths.ENVIRONMENT, environment)
+        image = self._container.image if self._container else None
+        document = session_document(
+            self._journal,
+            began=self._began,
+            ready_ns=self._clock.now_ns(),
+            clock=self._clock_kept,
+            subject=subject_document(subject, self._inputs.options, image),
+            max_duration_seconds=subject.capabilities.max_duration_seconds,
+            load=environment["machine"]["load_average"],
+        )
+        for earlier in EvidenceView(self._bundle.root).sessions[:1]:
+            found = list(changed(same_subject(earlier), same_subject(document), "subject"))
+            if found:
+                raise refusal(self._bundle.root, found)
+        self._bundle.document(session_path(self._journal.session), document)
+        self._journal.log("subject", pid=subject.process and subject.pid, pid_started=process_start(subject))
+
+    def _clamped(self, ceiling: float) -> Plan:
+        """The plan with the audio ceiling that the subject allows."""
+        assert self._plan is not None
+        parameters = self._plan.parameters
+        seconds = min(parameters.max_duration_seconds, ceiling)
+        return replace(self._plan, parameters=replace(parameters, max_duration_seconds=seconds))
+
     def _sampler(self, subject: Subject, interval_ms: int) -> AbstractContextManager[object]:
         """Telemetry of a process; of an endpoint there is none to be had."""
         if subject.pid is None:
             return nullcontext()
-        path = self._bundle.root / paths.TELEMETRY
+        path = self._journal.telemetry(self._journal.session)
         return Sampler(pid=subject.pid, clock=self._clock, path=path, interval_ms=interval_ms)
 
-    def _seal(self) -> Qualified:
-        """Write what is left of the record, evaluate every gate from the files, and seal."""
-        self.stage = "seal"
-        assert self._subject is not None
-        assert self._plan is not None
-        self._bundle.document(paths.PHASES, self._phases.document(self._inputs.run_id))
+    def seal(self) -> Qualified:
+        """Write what is left of the record, evaluate every gate from the files, and seal; the journal is gone then."""
+        self._enter("seal")
+        sessions = EvidenceView(self._bundle.root).sessions
+        plan = self._clamped(sessions[-1]["max_duration_seconds"])
+        assemble(self._journal, plan, self._inputs.workload, self._bundle)
+        phases = self._phases.document(self._inputs.run_id, self._journal.start["zero_utc"], self._journal.phases())
+        self._bundle.document(paths.PHASES, phases)
         document = run_document(
             self._inputs,
-            plan=self._plan,
-            subject=self._subject,
-            image=self._container.image if self._container else None,
+            plan=plan,
+            subject=sessions[-1]["subject"],
+            sessions=len(sessions),
             tier=self._tier,
             source=self._source,
-            started_utc=self._started_utc,
+            started_utc=self._journal.start["started_utc"],
         )
         self._bundle.document(paths.RUN, document)
         self._keep_container()
         verdict = self._bundle.seal(GATES, report=self._report, key=self._inputs.key)
+        self._journal.remove()
         results = EvidenceView(self._bundle.root).document(paths.GATES)["results"]
         return Qualified(
             root=self._bundle.root, results=tuple(GateResult.from_json(item) for item in results), verdict=verdict
         )
 
-    def _interrupted(self, error: BaseException) -> None:
-        """Say in the directory why it will never be sealed; what cannot be written then must not hide the error."""
+    def interrupted(self, error: BaseException) -> None:
+        """Say in the directory why the session ended; what cannot be written then must not hide the error."""
+        log = self._subject.log_tail() if self._subject else ()
         with suppress(OSError, QualificationError):
-            self._write_interruption(error)
+            document = interruption_document(self._journal, stage=self.stage, error=error, log=log)
+            self._bundle.document(interruption_path(self._journal.session), document)
         with suppress(OSError, QualificationError):
             self._keep_container()
+        self._journal.close()
 
     def _keep_container(self) -> None:
         """Write what the container left."""
         for path, content in (self._container.files(self._inputs.run_id) if self._container else {}).items():
             self._bundle.raw_bytes(path, content)
-
-    def _write_interruption(self, error: BaseException) -> None:
-        if not (self._bundle.root / paths.PHASES).exists() and self._phases.phases:
-            self._bundle.document(paths.PHASES, self._phases.document(self._inputs.run_id))
-        document = {
-            "schema": urn("interruption"),
-            "run_id": self._inputs.run_id,
-            "at_utc": utc_now(),
-            "stage": self.stage,
-            "cause": next((name for kind, name in _CAUSES if isinstance(error, kind)), "harness"),
-            "detail": str(error)[:8000] or type(error).__name__,
-            "log_tail": list(self._subject.log_tail() if self._subject else ()),
-        }
-        self._bundle.document("records/interruption.json", document)

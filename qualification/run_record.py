@@ -15,7 +15,7 @@ from typing import Any
 
 from qualification.bench.phases import utc_now
 from qualification.bench.profiles import Plan
-from qualification.inputs import Inputs
+from qualification.inputs import Inputs, Options
 from qualification.schema import urn
 from qualification.source_state import SourceState
 from qualification.subject import Subject
@@ -28,36 +28,47 @@ def run_document(
     inputs: Inputs,
     *,
     plan: Plan,
-    subject: Subject,
-    image: Mapping[str, Any] | None,
+    subject: Mapping[str, Any],
+    sessions: int,
     tier: str,
     source: SourceState,
     started_utc: str,
 ) -> dict[str, Any]:
-    """The document, ending now. Precision and device are what the subject reports, else what it was told; `image` names
-    the digests that ran, None where no container did."""
-    said, options = subject.capabilities, inputs.options
+    """The document, ending now; `subject` as the last of its `sessions` found it."""
     return {
         "schema": urn("run"),
         "run_id": inputs.run_id,
         "started_utc": started_utc,
         "ended_utc": utc_now(),
-        "harness": {"name": DISTRIBUTION, "version": _version()},
+        "harness": harness(),
         "source": source.to_json(),
-        "subject": {
-            "kind": subject.kind,
-            "model": said.model,
-            "precision": said.precision or options.precision or UNKNOWN,
-            "device": said.device or options.device or UNKNOWN,
-            "endpoint": subject.target.url,
-            "command": [_without_directory(word) for word in subject.command],
-            "image": dict(image) if image is not None else None,
-            "max_concurrent_requests": said.max_concurrent_requests,
-        },
+        "subject": dict(subject),
+        "sessions": sessions,
         "tier": tier,
         "profiles": [profile.to_json() for profile in plan.profiles],
         "parameters": asdict(plan.parameters),
         "gates_selected": list(inputs.gates_selected) if inputs.gates_selected is not None else None,
+    }
+
+
+def harness() -> dict[str, str]:
+    """The program that runs: the `harness` object of `run.json`."""
+    return {"name": DISTRIBUTION, "version": _version()}
+
+
+def subject_document(subject: Subject, options: Options, image: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The `subject` object of `run.json`. Precision and device are what the subject reports, else what it was told;
+    `image` names the digests that ran, None where no container did."""
+    said = subject.capabilities
+    return {
+        "kind": subject.kind,
+        "model": said.model,
+        "precision": said.precision or options.precision or UNKNOWN,
+        "device": said.device or options.device or UNKNOWN,
+        "endpoint": subject.target.url,
+        "command": [_without_directory(word) for word in subject.command],
+        "image": dict(image) if image is not None else None,
+        "max_concurrent_requests": said.max_concurrent_requests,
     }
 
 

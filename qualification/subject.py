@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import psutil
+
 from qualification.bench.clock import Clock
 from qualification.bench.target import Target, parse_target
 from qualification.capabilities import Capabilities, ask_capabilities, readiness
@@ -105,6 +107,11 @@ def shape_model() -> Path:
             raise SubjectError(f"the synthetic checkpoint could not be written to {place}: {made.stderr.strip()}")
         fresh.rename(place)
     return place
+
+
+def process_start(subject: Subject) -> float | None:
+    """When the operating system started the subject's own process, seconds since 1970; None for one that is not ours."""
+    return psutil.Process(subject.process.pid).create_time() if subject.process else None
 
 
 @contextmanager

@@ -102,6 +102,7 @@ def _limitations(
     text = f"One natural end in each of {len(languages)} languages bounds the rate of endless requests only at {bound:.1%}."
     yield _limitation("coverage_is_no_rate", text, "project")
     yield _limitation("ending_is_not_speech", "A request that ended naturally need not be intelligible.", "project")
+    yield from _interruptions(evidence)
     for profile in profiles:
         if profile["standing"] == "informative":
             text = f"Profile {profile['name']} is informative only: {'; '.join(profile['reasons'])}."
@@ -115,6 +116,20 @@ def _limitations(
         yield _limitation("source_not_pinned", text, "whoever runs the qualification")
     text = "One run on one machine: another machine, load or day may give other figures."
     yield _limitation("one_machine", text, "whoever runs the qualification")
+
+
+def _interruptions(evidence: EvidenceView) -> Iterator[dict[str, str]]:
+    causes = [f"{end['cause']} at {end['at_utc'][:19].replace('T', ' ')} UTC" for end in evidence.interruptions]
+    if not causes:
+        return
+    units = [unit for session in evidence.sessions for unit in session["set_aside"]]
+    times = "once" if len(causes) == 1 else f"{len(causes)} times"
+    text = f"The run ended before its time {times} and went on: {', '.join(causes)}. "
+    text += (
+        f"{len(units)} units of work were cut short and run again; {sum(unit['requests'] for unit in units)} of their requests "
+        "are kept in abandoned/ and count nowhere."
+    )
+    yield _limitation("interrupted", text, "whoever runs the qualification")
 
 
 def _limitation(code: str, text: str, owner: str) -> dict[str, str]:

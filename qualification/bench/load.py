@@ -1,8 +1,9 @@
 """How requests meet the server: kept in flight, started together, or arriving by chance.
 
 Each load takes jobs and gives back one record a job, in order of the plan, whatever happened to it. A load measures
-nothing else: no file is written and nothing is drawn while requests are in flight, so that the client's own work does
-not delay a stamp. What to ask for is the plan's business (`profiles`), what it means is that of the gates.
+nothing else: while requests are in flight nothing is drawn and no file is written but one line of the journal a request
+(see `measure`), so that the client's own work does not delay a stamp. What to ask for is the plan's business
+(`profiles`), what it means is that of the gates.
 
 `sustained`: C workers, each takes the next job when its last one has ended. `wave`: C jobs wait with open connections
 and start together; the next C follow when all have ended. `poisson`: jobs start at drawn times whatever happened

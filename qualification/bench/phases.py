@@ -6,7 +6,7 @@ clocks read at both ends. A phase that is cut short by an error is logged too: i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -43,8 +43,10 @@ class OpenPhase:
 class PhaseLog:
     """The phases of one run in order of their start. Phases do not overlap."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, keep: Callable[[Phase], None] = lambda _: None) -> None:
+        """`keep` is handed each phase as it ends."""
         self._clock = clock
+        self._keep = keep
         self._phases: list[Phase] = []
         self.zero_utc = utc_text(datetime.now(UTC).timestamp() - clock.now_ns() / 1e9)
 
@@ -58,31 +60,33 @@ class PhaseLog:
         try:
             yield open_phase
         finally:
-            self._phases.append(
-                Phase(
-                    kind=kind,
-                    name=name,
-                    profile=profile,
-                    round=round,
-                    requests=open_phase.requests,
-                    start_ns=start_ns,
-                    end_ns=self._clock.now_ns(),
-                    start_utc=start_utc,
-                    end_utc=utc_now(),
-                )
+            phase = Phase(
+                kind=kind,
+                name=name,
+                profile=profile,
+                round=round,
+                requests=open_phase.requests,
+                start_ns=start_ns,
+                end_ns=self._clock.now_ns(),
+                start_utc=start_utc,
+                end_utc=utc_now(),
             )
+            self._phases.append(phase)
+            self._keep(phase)
 
     @property
     def phases(self) -> tuple[Phase, ...]:
         return tuple(self._phases)
 
-    def document(self, run_id: str) -> dict[str, Any]:
-        """The content of `phases.json`."""
+    def document(
+        self, run_id: str, zero_utc: str | None = None, phases: Sequence[Mapping[str, Any]] | None = None
+    ) -> dict[str, Any]:
+        """The content of `phases.json`: of this log alone, or with the `phases` of all sessions and their common zero."""
         return {
             "schema": urn("phases"),
             "run_id": run_id,
-            "clock": {"source": "monotonic", "zero_utc": self.zero_utc},
-            "phases": [asdict(phase) for phase in self._phases],
+            "clock": {"source": "monotonic", "zero_utc": zero_utc or self.zero_utc},
+            "phases": [asdict(phase) for phase in self._phases] if phases is None else list(phases),
         }
 
 

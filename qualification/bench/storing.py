@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from qualification.bench.raw import RequestRecord
+from qualification.paths import AUDIO_DIRECTORY
 from qualification.workload import Kind, Workload
+
+
+def audio_path(record: RequestRecord) -> str:
+    """Bundle path of an utterance that is stored."""
+    return f"{AUDIO_DIRECTORY}/{record.request_id}.wav"
 
 
 def stored_ids(promise: str, records: Iterable[RequestRecord], workload: Workload) -> frozenset[str]:

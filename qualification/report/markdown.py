@@ -26,6 +26,8 @@ def _head(page: Page) -> Iterator[str]:
     yield ""
     ran = f"{subject['kind']}, {subject['device']}, {subject['precision']}"
     yield f"Tier **{page.summary['tier']}** ({_text(page.tier_words)}). Ran as {ran}."
+    if page.broken_off:
+        yield f"Gathered **{_text(page.broken_off)}**."
     yield ""
     yield "| figure | value | |"
     yield "|---|---:|---|"

@@ -17,7 +17,7 @@ from qualification.bench.raw import RequestRecord
 from qualification.evidence_view import EvidenceView
 from qualification.report.profiles import ProfileView, profile_view
 from qualification.report.tiles import Tile, key_figures
-from qualification.report.words import OUTCOMES, TIERS, Wording, figure
+from qualification.report.words import OUTCOMES, TIERS, Wording, figure, plural
 from qualification.results import GateResult, Outcome
 
 UNDECIDED: Final = (Outcome.FAILED, Outcome.ERROR, Outcome.INCONCLUSIVE)
@@ -72,6 +72,7 @@ class Page:
     tiles: tuple[Tile, ...]
     failures: tuple[Failure, ...]
     digests: Mapping[str, str]
+    interruptions: tuple[Mapping[str, Any], ...]
 
     @property
     def verdict(self) -> Mapping[str, Any]:
@@ -81,6 +82,14 @@ class Page:
     @property
     def qualified(self) -> bool:
         return bool(self.verdict["outcome"] == "qualified")
+
+    @property
+    def broken_off(self) -> str:
+        """In how many sessions the run was gathered and why they ended early; empty for a run in one piece."""
+        if not self.interruptions:
+            return ""
+        causes = ", ".join(str(end["cause"]) for end in self.interruptions)
+        return f"in {plural(self.run['sessions'], 'session')}, ended early {len(self.interruptions)}×: {causes}"
 
     @property
     def incomplete(self) -> bool:
@@ -148,6 +157,7 @@ def read_page(evidence: EvidenceView) -> Page:
         tiles=key_figures(summary, profiles),
         failures=_failures(evidence.records()),
         digests=_digests(evidence),
+        interruptions=evidence.interruptions,
     )
 
 

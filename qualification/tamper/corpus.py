@@ -10,10 +10,13 @@ from typing import Final
 
 from qualification.tamper.changes import Tamper
 from qualification.tamper.content import CONTENT
+from qualification.tamper.interrupted import INTERRUPTED
 from qualification.tamper.layers import LAYERS
 from qualification.tamper.listed import LISTED
 from qualification.tamper.requests import REQUESTS
 from qualification.tamper.sealed import SEALED
 from qualification.tamper.timing import TIMING
 
-CORPUS: Final[tuple[Tamper, ...]] = (*LISTED, *SEALED, *CONTENT, *REQUESTS, *TIMING, *LAYERS)
+CORPUS: Final[tuple[Tamper, ...]] = (
+    *LISTED, *SEALED, *CONTENT, *REQUESTS, *TIMING, *INTERRUPTED, *LAYERS,
+)  # fmt: skip

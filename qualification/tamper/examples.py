@@ -31,7 +31,7 @@ _LINES: Final = {"request-record": "samples/b1.jsonl", "telemetry": paths.TELEME
 def examples(root: Path) -> Iterator[tuple[str, Any]]:
     """(schema, document) pairs; the good bundle is built at `root`."""
     bundle = good.build(root)
-    for path in sorted(root.glob("*.json")):
+    for path in sorted((*root.glob("*.json"), *root.glob("records/*.json"))):
         document = strictjson.load(path)
         yield ("envelope" if path.name == paths.STATEMENT else schema.name_of(document, path.name)), document
     envelope = strictjson.load(root / paths.STATEMENT)

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from qualification import paths, signing
 from qualification.bundle import BundleWriter
 from qualification.gates.table import GATES
+from qualification.sessions import session_path
 from qualification.tamper.good_documents import (
     MS,
     RUN_ID,
@@ -26,6 +27,7 @@ from qualification.tamper.good_documents import (
     make_phases,
     make_policy,
     make_run,
+    make_session,
     make_workload,
     utc,
 )
@@ -53,6 +55,7 @@ def build(root: Path) -> Good:
     clock = _Clock(now=0)
     phases = [clock.phase("setup", "start the subject", 500 * MS)]
     run = make_run()
+    writer.document(session_path(1), make_session(run, clock.now))
     for profile in run["profiles"]:
         phases += _profile(writer, profile, clock)
     run["ended_utc"] = utc(clock.now)

@@ -117,6 +117,26 @@ def make_run() -> dict[str, Any]:
             "telemetry_interval_ms": 80,
         },
         "gates_selected": None,
+        "sessions": 1,
+    }
+
+
+def make_session(run: Mapping[str, Any], ready_ns: int) -> dict[str, Any]:
+    """The record of the one session of the good bundle."""
+    return {
+        "schema": schema.urn("session"),
+        "run_id": RUN_ID,
+        "number": 1,
+        "reason": "first",
+        "started_utc": utc(0),
+        "started_ns": 0,
+        "ready_ns": ready_ns,
+        "clock": "continued",
+        "subject": run["subject"],
+        "max_duration_seconds": 20.48,
+        "load_average": [0.1, 0.1, 0.1],
+        "set_aside": [],
+        "leftovers": [],
     }
 
 

@@ -6,7 +6,7 @@
 4. Phases are in order; their two clocks agree; all lie between the start and the end of the run.
 5. Where a process was qualified there is telemetry, its samples are in order, and they cover each measured phase: gaps
    over 200 ms make up at most 1 % of it and none exceeds 1 s; less than that is a note, because a busy machine is late.
-6. From first to last sample the subject used no more processor time than the machine has.
+6. From first to last sample of a session the subject used no more processor time than the machine has.
 7. Memory is that of a process that holds the model: never under 8 MiB, and at its peak at least half the weights' size.
 """
 
@@ -102,7 +102,8 @@ def _telemetry(evidence: EvidenceView) -> Iterator[Finding]:
     for phase in evidence.phases:
         if phase["kind"] == "measure":
             yield from coverage(phase, [sample.at_ns for sample in samples])
-    yield from _processors(samples, evidence)
+    for part in evidence.telemetry_by_session:
+        yield from _processors(part, evidence)
     yield from _memory(samples, evidence)
 
 
@@ -124,6 +125,8 @@ def coverage(phase: Phase, moments: Sequence[int]) -> Iterator[Finding]:
 
 
 def _processors(samples: Sequence[TelemetrySample], evidence: EvidenceView) -> Iterator[Finding]:
+    if not samples:
+        return
     cpus = evidence.document(paths.ENVIRONMENT)["machine"]["cpus"]
     spent, passed = samples[-1].cpu_ns - samples[0].cpu_ns, samples[-1].at_ns - samples[0].at_ns
     if spent > cpus * (passed + SPACING_NS):  # 6

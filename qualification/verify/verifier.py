@@ -33,6 +33,7 @@ from qualification.verify import (
     recompute,
     requests,
     sense,
+    sessions,
     structure,
     timeline,
 )
@@ -62,6 +63,7 @@ def verify(root: Path, trust: Trust, gates: Mapping[str, Gate], report: recomput
         ("plan", lambda: plan.check(evidence)),
         ("timeline", lambda: timeline.check(evidence)),
         ("audio", lambda: audio.check(evidence)),
+        ("sessions", lambda: sessions.check(evidence)),
         ("sense", lambda: sense.check(evidence)),
         ("layers", lambda: layers.check(evidence, trust)),
     )

@@ -116,9 +116,9 @@ def test_a_server_that_dies_mid_stream_leaves_what_was_measured(desk: Desk, caps
     assert "engine process" in errors
     assert "exit status 9" in errors
     assert str(desk.out) in errors
-    told = desk.json("records/interruption.json")
+    told = desk.json("records/interruption-01.json")
     assert (told["cause"], told["stage"]) == ("subject", "measure")
-    records = desk.lines("samples/eos.jsonl")
+    records = desk.lines("journal/eos-0.jsonl")
     lost = [line for line in records if line["outcome"] == "transport_error"]
     assert lost
     assert any(line["packets"] for line in lost)
@@ -136,7 +136,7 @@ def test_an_interrupted_run_keeps_its_records_and_stops_the_engine(desk: Desk, n
     run = subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True, preexec_fn=heard)
     children: list[psutil.Process] = []
     deadline = time.monotonic() + 90
-    while not (desk.out / "telemetry.jsonl").exists():
+    while not (desk.out / "journal" / "telemetry-01.jsonl").exists():
         assert time.monotonic() < deadline, "the run did not begin to measure"
         time.sleep(0.05)
     time.sleep(1.5)
@@ -147,8 +147,8 @@ def test_an_interrupted_run_keeps_its_records_and_stops_the_engine(desk: Desk, n
     assert run.returncode == 130
     assert "interrupted" in errors
     assert "Traceback" not in errors
-    assert desk.json("records/interruption.json")["cause"] == "interrupted"
-    assert desk.lines("samples/eos.jsonl")
+    assert desk.json("records/interruption-01.json")["cause"] == "interrupted"
+    assert desk.lines("journal/eos-0.jsonl")
     psutil.wait_procs(children, timeout=10)
     assert not any(child.is_running() for child in children)
 
@@ -159,7 +159,7 @@ def test_an_endpoint_that_is_down_is_told(desk: Desk, capsys: pytest.CaptureFixt
         url = server.url
     assert desk.qualify("--endpoint", url) == 4
     assert "cannot connect" in capsys.readouterr().err
-    assert desk.json("records/interruption.json")["stage"] == "launch"
+    assert desk.json("records/interruption-01.json")["stage"] == "launch"
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -170,7 +170,7 @@ def test_a_fault_of_the_harness_itself_is_recorded_too(desk: Desk, monkeypatch: 
     monkeypatch.setattr("qualification.qualify.report_program", lambda: broken)
     with pytest.raises(ZeroDivisionError):
         desk.fake()
-    told = desk.json("records/interruption.json")
+    told = desk.json("records/interruption-01.json")
     assert (told["cause"], told["stage"]) == ("harness", "seal")
     assert not (desk.out / "manifest.json").exists()
 

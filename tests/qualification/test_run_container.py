@@ -171,7 +171,7 @@ def test_another_image_is_never_replaced_by_what_is_here(
     assert desk.qualify("--image", FOREIGN) == 4
     assert "no_engine" in capsys.readouterr().err
     assert desk.json("records/container.json")["performed"] is False
-    assert desk.json("records/interruption.json")["stage"] == "launch"
+    assert desk.json("records/interruption-01.json")["stage"] == "launch"
 
 
 def test_a_fault_is_named_and_its_record_kept(desk: Desk, shipped: Shipped, capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,7 +190,7 @@ def test_a_container_that_dies_is_noticed_with_its_last_words(
     errors = capsys.readouterr().err
     assert "the container died" in errors
     assert "listening" in errors
-    assert (desk.out / "logs" / "engine.log").exists()
+    assert (desk.out / "logs" / "engine-01.log").exists()
 
 
 def test_a_comparison_that_cannot_be_made_leaves_its_gate_open(

@@ -209,7 +209,7 @@ def _utc(nanoseconds: int) -> str:
 
 def _run(profiles: list[dict[str, Any]], sample: Sample) -> dict[str, Any]:
     return {
-        "schema": "urn:assay:schema:run:v2", "run_id": RUN_ID, "started_utc": _utc(0), "gates_selected": None,
+        "schema": "urn:assay:schema:run:v2", "run_id": RUN_ID, "started_utc": _utc(0), "gates_selected": None, "sessions": 1,
         "ended_utc": _utc(sample.now + SECOND),
         "harness": {"name": "tts-assay", "version": "0.0.0"}, "source": {"commit": "0" * 40, "dirty": False},
         "subject": {

@@ -20,6 +20,7 @@ from qualification.gates.table import GATES
 from qualification.tamper import bench
 from qualification.tamper.bench import Reseal
 from qualification.tamper.good import Good
+from qualification.tamper.interrupted import interrupt
 from qualification.verify import authenticity, structure, timeline
 from qualification.verify.findings import CODES, FAMILIES, Finding
 from qualification.verify.report import Verification
@@ -110,6 +111,19 @@ def test_needs_four_packages_no_network_and_no_writing(good_bundle: Good, tmp_pa
     assert {place: place.stat().st_mtime_ns for place in [root, *root.rglob("*")]} == before
     for place in places:
         place.chmod(place.stat().st_mode | stat.S_IWUSR)
+
+
+def test_a_run_that_was_killed_and_resumed_is_sound_and_says_so(copy: bench.Bench, good_bundle: Good) -> None:
+    interrupt(copy)
+    (copy.root / "statement.dsse.json").unlink()
+    copy.seal(Reseal.EVERYTHING)
+    verification = verify(copy.root, Trust(policy=good_bundle.trust.policy, pins=good_bundle.trust.pins), GATES)
+    assert _codes(verification) == {"signature.none": False}
+    assert verification.answer == "qualified"
+    told = [item["text"] for item in copy.read("summary.json")["limitations"] if item["code"] == "interrupted"]
+    assert len(told) == 1
+    assert "ended before its time once and went on: killed at 2026-01-01 00:00:0" in told[0]
+    assert "1 units of work were cut short and run again; 2 of their requests are kept" in told[0]
 
 
 def test_a_failed_gate_is_a_sound_bundle_that_does_not_qualify(copy: bench.Bench, good_bundle: Good) -> None:
