@@ -97,6 +97,13 @@ def container_tests(session: nox.Session) -> None:
     session.run("pytest", "-m", "docker", "tests/qualification/container/test_docker.py", *session.posargs)
 
 
+@nox.session(name="fleet-tests")
+def fleet_tests(session: nox.Session) -> None:
+    """The fleet's tests: a Ray cluster in processes of this machine, killed replicas and nodes included."""
+    install(session, "engine,harness,fleet", "tests")
+    session.run("pytest", "-m", "ray", *session.posargs)
+
+
 @nox.session
 def recipe(session: nox.Session) -> None:
     """Train the embedded model from nothing: `nox -s recipe -- all`, on a GPU or slowly on a CPU."""

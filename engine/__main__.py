@@ -14,6 +14,7 @@ from engine.errors import EngineError
 COMMANDS = {
     "say": ("engine.say", "speak one text to a WAV file"),
     "serve": ("engine.serve", "serve the HTTP contract"),
+    "fleet": ("engine.fleet.cli", "serve the HTTP contract from several replicas on a Ray cluster"),
     "make-shape": ("engine.shape.cli", "write a synthetic checkpoint of the published shapes"),
     "bench": ("engine.bench.cli", "measure frame times and correctness on an accelerator"),
 }

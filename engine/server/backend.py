@@ -73,7 +73,8 @@ class Backend:
         if self.phase is Phase.DRAINING:
             raise Problem("server_shutting_down", "the server is shutting down; send the request elsewhere")
         if not self.ready or self.engine is None:
-            why = "still starting" if self.phase is Phase.STARTING else "not usable; the server must be restarted"
+            starting = self.phase is Phase.STARTING or (self.engine and self.engine.state is EngineState.STARTING)
+            why = "still starting" if starting else "not usable; the server must be restarted"
             raise Problem("backend_unavailable", f"the engine is {why}", retry_after=RETRY_AFTER_SECONDS)
         return self.engine
 

@@ -108,6 +108,8 @@ class Lifecycle:
         while backend.phase is not Phase.DRAINING:
             await asyncio.sleep(TICK_SECONDS)
             self._service.metrics.ready.set(self._service.desk.ready)
+            if backend.ready and backend.engine is not None:
+                self._service.metrics.slots.set(backend.engine.info.max_concurrent_requests)
             if backend.phase is Phase.SERVING and backend.engine and backend.engine.state is EngineState.FAILED:
                 backend.phase = Phase.BROKEN
                 LOG.error("engine_failed")
