@@ -8,9 +8,12 @@
     5        bundle: the output directory exists, or a bundle cannot be written or read
     6        signing: a key cannot be used
     7        sound, and not qualified; with --gates: a required gate of the subset did not pass
+    8        compare: the verifier refuses one of the bundles
     9        sound, and incomplete: a subset of the gates was asked for, and no required one of it fell short
     10..15   the verifier refuses the bundle (10 structure, 11 authenticity, 12 document, 13 binding, 14 recomputation,
              15 plausibility)
+    16       compare --fail-if-worse: the bound says worse by more than the limit
+    17       compare --fail-if-worse: it cannot be told, which is no pass
     130      interrupted; what was measured is kept, unsealed
 
 Progress goes to standard error, the answer to standard output.
@@ -29,13 +32,14 @@ from pathlib import Path
 from types import FrameType
 
 from qualification import bundle, paths, signing
+from qualification.comparison.asking import DEFAULT_MARGIN, aspects, share
 from qualification.digest import sha256_file
 from qualification.drawing import report_program
 from qualification.errors import BundleError, QualificationError, UsageError
 from qualification.evidence_view import EvidenceView
 from qualification.gates.table import GATES
 from qualification.listening.attach import attach
-from qualification.strictjson import write_once
+from qualification.strictjson import dumps, write_once
 from qualification.verify.trust import load_trust
 from qualification.verify.verifier import verify
 
@@ -86,6 +90,7 @@ def qualify(arguments: argparse.Namespace) -> int:
         accept_symlinks=arguments.accept_symlinks,
         gates=_words(arguments.gates),
         resume=arguments.resume,
+        rounds=arguments.rounds,
     )
     return run(options, as_json=arguments.json)
 
@@ -106,6 +111,35 @@ def check(arguments: argparse.Namespace) -> int:
     else:
         print("\n".join(checked.lines()))
     return checked.exit_code
+
+
+def compare(arguments: argparse.Namespace) -> int:
+    """Verify bundles of two subjects and compare what they measured."""
+    if find_spec("rich") is None:
+        raise UsageError("the comparison needs its table; install `tts-assay[harness]`")
+    from qualification.comparison.command import compare_bundles
+    from qualification.comparison.document import Asked
+    from qualification.comparison.table import show
+    from qualification.progress import console_for
+
+    trusts = [
+        load_trust(policy=policy, pins=pins, keys=tuple(arguments.key))
+        for policy in arguments.policy or [None]
+        for pins in arguments.pins or [None]
+    ]
+    limit = arguments.fail_if_worse
+    within = arguments.within if arguments.within is not None else DEFAULT_MARGIN if limit is None else limit
+    asked = Asked(within=within, allow=arguments.allow, limit=limit)
+    result = compare_bundles(arguments.bundles, trusts, asked)
+    if arguments.out is not None:
+        write_once(arguments.out, dumps(result.document))
+    if arguments.json:
+        sys.stdout.buffer.write(dumps(result.document))
+    else:
+        show(result.document, console_for(stderr=False))
+    if result.failure is not None:
+        raise result.failure
+    return 0
 
 
 def report(arguments: argparse.Namespace) -> int:
@@ -192,6 +226,7 @@ def _parser() -> argparse.ArgumentParser:
     drawing = _add(commands, "report", report, "draw the report of a bundle again")
     drawing.add_argument("path", type=Path, metavar="PATH", help="directory of the bundle")
     drawing.add_argument("--out", type=Path, help="file to write (default: PATH.html)")
+    _add_compare(_add(commands, "compare", compare, "compare the verified bundles of two subjects"))
     _add_reviewing(commands)
     _add_pin(_add(commands, "pin", pin, "pin a model that this project made by the hashes of its files"))
     making = _add(commands, "keygen", keygen, "make an Ed25519 key pair")
@@ -239,8 +274,38 @@ def _add_qualify(parser: argparse.ArgumentParser) -> None:
         "--gates", metavar="A,B", help="answer these gates of the policy alone and measure only what they need; the "
         "verdict is then incomplete (exit 9, or 7 where one of them is required and did not pass)",
     )  # fmt: skip
+    parser.add_argument(
+        "--rounds", type=int, metavar="N", help="split each load profile into N rounds; a comparison needs 6"
+    )
     parser.add_argument("--key", type=Path, metavar="FILE", help="private key that signs the bundle")
     parser.add_argument("--json", action="store_true", help="answer with one JSON document on standard output")
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "bundles", type=Path, nargs="+", metavar="BUNDLE", help="A and B; or A B A B, where sides were run in turn"
+    )
+    parser.add_argument(
+        "--fail-if-worse",
+        type=share,
+        metavar="3%",
+        help="exit 16 where B is worse by more, 17 where that cannot be told",
+    )
+    parser.add_argument(
+        "--within",
+        type=share,
+        metavar="5%",
+        help="margin of `no difference` (default: that of --fail-if-worse, or 5%%)",
+    )
+    parser.add_argument(
+        "--allow", type=aspects, default=frozenset(), metavar="LIST",
+        help="compare although these differ, and say so: machine, workload, sampling, tier",
+    )  # fmt: skip
+    parser.add_argument("--policy", type=Path, action="append", help="a policy that you accept (default: the packaged)")
+    parser.add_argument("--pins", type=Path, action="append", help="pins that you accept (default: the packaged ones)")
+    parser.add_argument("--key", type=Path, action="append", default=[], help="a public key that you trust")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="document to write; must not exist")
+    parser.add_argument("--json", action="store_true", help="the document on standard output, in place of the table")
 
 
 def _add_reviewing(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -11,7 +11,9 @@
     ├── SigningError                 exit 6   a key or an envelope cannot be used
     ├── NotQualified                 exit 7   the evidence is sound and the verdict is `not_qualified`
     ├── RefusedBundle                exit 8   the verifier refuses the evidence
-    └── Incomplete                   exit 9   the evidence is sound, and only a subset of the gates was asked for
+    ├── Incomplete                   exit 9   the evidence is sound, and only a subset of the gates was asked for
+    ├── WorseThanAllowed             exit 16  a comparison says: worse by more than the limit
+    └── Undecided                    exit 17  a comparison cannot tell whether the limit holds
 
 Only `main()` turns these into exit codes. The verifier itself raises nothing for a bad bundle: it returns findings.
 """
@@ -83,3 +85,15 @@ class RefusedBundle(QualificationError):
     """The verifier refuses the evidence."""
 
     exit_code = 8
+
+
+class WorseThanAllowed(QualificationError):
+    """A comparison says that a figure is worse by more than the limit."""
+
+    exit_code = 16
+
+
+class Undecided(QualificationError):
+    """A comparison cannot tell whether the limit holds; a release gate must not pass on that."""
+
+    exit_code = 17

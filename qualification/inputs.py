@@ -26,6 +26,7 @@ from qualification.subject import embedded_model, shape_model
 from qualification.workload import Workload, load_workload
 
 EVIDENCE = Path("evidence")
+MAX_ROUNDS = 100
 BESIDE = (SUMMARY, RESULTS) = ("summary.md", "junit.xml")
 
 
@@ -35,7 +36,8 @@ class Options:
     prints the same `listening` line. `image` runs somebody else's image by digest, `container` one of this commit;
     `tier` is what the files must amount to; they decide. `accept_symlinks` follows links in the model directory, which
     then has no tier. `gates` asks for a subset; empty asks for all. `resume` is the directory
-    of a run to go on with; what is not given then is what that run was begun with."""
+    of a run to go on with; what is not given then is what that run was begun with.
+    `rounds` splits the load profiles into so many rounds."""
 
     model: Path | None = None
     endpoint: str | None = None
@@ -54,6 +56,7 @@ class Options:
     accept_symlinks: bool = False
     gates: tuple[str, ...] = ()
     resume: Path | None = None
+    rounds: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +101,8 @@ def prepare(options: Options) -> Inputs:
         policy, pins = load_policy(options.policy), load_pins(options.pins)
         workload = load_workload(options.workload)
         for tier in policy.tiers:
-            load_plan(tier, workload, options.plan)  # which one will run is known only when the weights are hashed
+            # which one will run is known only when the weights are hashed
+            load_plan(tier, workload, options.plan, rounds=options.rounds)
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}; give a file that can be read") from error
     return Inputs(
@@ -163,6 +167,8 @@ def _check_subject(options: Options) -> None:
         if options.precision or options.device or options.engine_command:
             raise UsageError("--precision, --device and --engine-command set up an engine that is started here; "
                              "an endpoint runs already")  # fmt: skip
+    if options.rounds is not None and not 1 <= options.rounds <= MAX_ROUNDS:
+        raise UsageError(f"--rounds {options.rounds} is not within 1 and {MAX_ROUNDS}; a comparison needs 6")
     if options.tier == "release" and options.model is None and options.image is None:
         raise UsageError("--tier release needs the published checkpoint; name its directory with --model")
     subjects = (options.endpoint, options.engine_command, options.image, options.container)

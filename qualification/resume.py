@@ -31,6 +31,7 @@ from qualification.source_state import SourceState
 
 _SAME: Final = (
     "endpoint", "precision", "device", "engine_command", "image", "container", "accept_symlinks", "gates",
+    "rounds",
 )  # fmt: skip
 _KEPT: Final = re.compile(
     r"(policy|pins|workload|identity|licences|environment)\.json|records/(session|interruption)-\d\d\.json"

@@ -191,7 +191,8 @@ class Run:
         asked = self._inputs.options.tier
         if asked not in (None, found.tier):
             raise InputError(f"--tier {asked} was asked for, and the files are of tier {found.tier}: {found.sentence}")
-        plan = load_plan(found.tier, self._inputs.workload, self._inputs.options.plan)
+        options = self._inputs.options
+        plan = load_plan(found.tier, self._inputs.workload, options.plan, rounds=options.rounds)
         self._plan = narrowed(plan, self._inputs.gates_selected)
 
     @contextmanager

@@ -8,8 +8,8 @@ Warm-up starts that same walk from its beginning. How requests meet the server i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import count
 from pathlib import Path
@@ -19,7 +19,7 @@ from qualification import schema, strictjson
 from qualification.bench.load import Load, LoadKind
 from qualification.errors import InputError
 from qualification.paths import SAMPLES_DIRECTORY, data_file
-from qualification.workload import WorkItem, Workload
+from qualification.workload import Kind, WorkItem, Workload
 
 PLAN = "plan.json"
 
@@ -91,8 +91,11 @@ class Plan:
         return sum(profile.rounds * (profile.requests_per_round + profile.warmup_requests) for profile in self.profiles)
 
 
-def load_plan(tier: str, workload: Workload, path: Path | None = None) -> Plan:
+def load_plan(tier: str, workload: Workload, path: Path | None = None, *, rounds: int | None = None) -> Plan:
     """The plan of `tier`, resolved against `workload`; `unverified` runs the plan of `reference`.
+
+    Args:
+        rounds: split each profile that is there for its times into so many rounds; None: as the plan has them.
 
     Raises:
         InputError: not strict JSON, not of the schema, or asking for entries that the workload lacks.
@@ -101,10 +104,16 @@ def load_plan(tier: str, workload: Workload, path: Path | None = None) -> Plan:
     document = strictjson.load(path)
     schema.validate("plan", document, path.name)
     rules = document["tiers"]["reference" if tier == "unverified" else tier]
+    profiles = [_profile(item, workload, path.name) for item in rules["profiles"]]
     return Plan(
-        profiles=tuple(_profile(item, workload, path.name) for item in rules["profiles"]),
+        profiles=tuple(profile if rounds is None else _split(profile, workload, rounds) for profile in profiles),
         parameters=Parameters(**rules["parameters"]),
     )
+
+
+def is_timed(entries: Iterable[str], workload: Workload) -> bool:
+    """Whether a profile is there for its times: it speaks bench entries alone. Others are there for their ends."""
+    return all(workload.entry(name).kind is Kind.BENCH for name in entries)
 
 
 def _profile(item: Mapping[str, Any], workload: Workload, name: str) -> Profile:
@@ -115,6 +124,14 @@ def _profile(item: Mapping[str, Any], workload: Workload, name: str) -> Profile:
     if (item["load"] == "poisson") != (item["rate_per_second"] is not None):
         raise InputError(f"{name}: profile {item['name']}: rate_per_second belongs to poisson and only there")
     return Profile(**values)
+
+
+def _split(profile: Profile, workload: Workload, rounds: int) -> Profile:
+    """The profile in `rounds` rounds that together ask for no less, where it is there for its times."""
+    if not is_timed(profile.entries, workload):
+        return profile
+    repeats, seconds = profile.repeats * profile.rounds, profile.minimum_seconds * profile.rounds
+    return replace(profile, rounds=rounds, repeats=-(-repeats // rounds), minimum_seconds=seconds / rounds)
 
 
 def _matching(patterns: list[str], workload: Workload, name: str) -> Iterator[str]:

@@ -13,10 +13,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from qualification import paths, schema, signing, strictjson
+from qualification.comparison.asking import DEFAULT_MARGIN
+from qualification.comparison.document import Asked, compare
 from qualification.evidence_view import EvidenceView
 from qualification.gates.table import GATES
 from qualification.paths import data_file
-from qualification.tamper import good, good_review
+from qualification.tamper import bench, good, good_review
 from qualification.verify.verifier import verify
 
 _LONGEST: Final = 2
@@ -42,8 +44,19 @@ def examples(root: Path) -> Iterator[tuple[str, Any]]:
     yield "review-record", review
     good_review.add_layer(root, review, bundle.reviewer)
     yield "verification", verify(root, bundle.trust, GATES).to_json()
+    yield "comparison", _comparison(root, bundle)
     for name, file in _SHIPPED.items():
         yield name, strictjson.load(data_file(file))
+
+
+def _comparison(root: Path, bundle: good.Good) -> dict[str, Any]:
+    """The good bundle against a second one, sealed an hour later."""
+    other = bench.copy(bundle, root.with_name(f"{root.name}-later"))
+    other.edit(paths.PHASES, lambda document: document["clock"].update(zero_utc="2026-01-01T01:00:00.000000Z"))
+    other.seal(bench.Reseal.MANIFEST)
+    evidence = [EvidenceView(place) for place in (root, other.root)]
+    a, b = ((view, verify(view.root, bundle.trust, GATES)) for view in evidence)
+    return compare([(a, b)], Asked(within=DEFAULT_MARGIN, limit=DEFAULT_MARGIN))
 
 
 def shortened(name: str, document: Any) -> Any:

@@ -193,10 +193,11 @@ def _other_model(halted: Desk, again: Desk) -> list[str]:
         (_edited("policy", lambda d: d["tiers"]["reference"]["counts"].update(successes_per_profile=2)), "the policy is"),
         (_edited("pins", lambda d: d["models"].pop(0)), "the pins is another one"),
         (_edited("plan", lambda d: d["tiers"]["reference"]["profiles"].pop()), "the plan is another one"),
+        (lambda *_: ["--rounds", "2"], "--rounds is 2, it was None"),
         (lambda *_: ["--gates", "bench.b1"], "--gates is ['bench.b1'], it was []"),
         (lambda *_: ["--engine-command", f"{FAKE} --slots 7"], "--engine-command is"),
     ],
-    ids=["policy", "pins", "plan", "gates", "engine-command"],
+    ids=["policy", "pins", "plan", "rounds", "gates", "engine-command"],
 )  # fmt: skip
 def test_another_run_is_refused_before_anything_is_touched(
     halted: Desk, again: Desk, given: Callable[..., list[str]], words: str, capsys: pytest.CaptureFixture[str]

@@ -263,13 +263,14 @@ def test_an_engine_that_refuses_its_model_is_told_with_its_own_words(
         (("--image", "assay/engine@sha256:12"), 2, "reference_malformed"),
         (("--image", f"x/y@sha256:{'0' * 64}", "--model", "{plan}"), 2, "--model"),
         (("--container", "--device", "cuda"), 2, "--device"),
+        (("--rounds", "0"), 2, "--rounds 0"),
         (("--policy", "/no/such/policy.json"), 3, "/no/such/policy.json"),
         (("--key", "/no/such/key"), 6, "/no/such/key"),
         (("--workload", "{plan}"), 3, "plan.json"),
         (("--plan", "/no/such/plan.json"), 3, "/no/such/plan.json"),
     ],
     ids=["model", "endpoint", "contradiction", "tag", "no-digest", "short-digest", "image-model", "image-device",
-         "policy", "key", "workload", "plan"],
+         "rounds", "policy", "key", "workload", "plan"],
 )  # fmt: skip
 @pytest.mark.usefixtures("undrawn")
 def test_bad_input_is_refused_with_a_message_and_a_status(

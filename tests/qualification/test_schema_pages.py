@@ -43,6 +43,7 @@ def test_each_document_of_a_bundle_has_an_example() -> None:
         "statement",
         "verification",
         "review-record",
+        "comparison",
     }
     assert wanted <= {path.stem for path in EXAMPLES}
 

@@ -45,6 +45,18 @@ def test_the_eos_profile_covers_24_languages_with_distinct_draws(tier: str, draw
     assert len({(item.entry.id, item.seed) for item in items}) == len(items) >= draws
 
 
+def test_rounds_split_the_load_profiles_and_nothing_else(tier: str) -> None:
+    counts = load_policy().rules_for(tier).counts
+    for before, after in zip(plan(tier).profiles, load_plan(tier, WORKLOAD, rounds=6).profiles, strict=True):
+        if not before.name.startswith("B"):
+            assert after == before
+            continue
+        assert after.rounds == 6
+        assert 0 <= after.requests_per_round * 6 - before.requests_per_round <= 6 * len(after.entries)
+        assert after.minimum_seconds * 6 >= counts.seconds_per_profile
+        assert after.requests_per_round * 6 >= counts.successes_per_profile
+
+
 def test_the_reference_plan_repeats_requests_alone() -> None:
     alone = next(profile for profile in plan("reference").profiles if profile.concurrency == 1)
     items = [alone.item(WORKLOAD, turn=0, index=index) for index in alone.indices()]
