@@ -53,7 +53,16 @@ def verify(root: Path, trust: Trust, gates: Mapping[str, Gate], report: recomput
         report: draws `report.html` again, or None to leave that out with a note.
     """
     evidence = EvidenceView(root)
-    steps: tuple[tuple[str, Step], ...] = (
+    findings = [finding for name, step in steps(evidence, trust, gates, report) for finding in ask(name, step)]
+    reviews = _reviews(evidence, trust, findings)
+    return Verification(findings=tuple(sorted(set(findings))), sealed=_sealed(evidence), reviews=reviews)
+
+
+def steps(
+    evidence: EvidenceView, trust: Trust, gates: Mapping[str, Gate], report: recompute.Report | None
+) -> tuple[tuple[str, Step], ...]:
+    """The questions in their order, by name; each is asked with `ask`."""
+    return (
         ("structure", lambda: structure.check(evidence)),  # 1
         ("authenticity", lambda: authenticity.check(evidence, trust)),  # 2
         ("documents", lambda: documents.check(evidence)),  # 3
@@ -67,12 +76,9 @@ def verify(root: Path, trust: Trust, gates: Mapping[str, Gate], report: recomput
         ("sense", lambda: sense.check(evidence)),
         ("layers", lambda: layers.check(evidence, trust)),
     )
-    findings = [finding for name, step in steps for finding in _ask(name, step)]
-    reviews = _reviews(evidence, trust, findings)
-    return Verification(findings=tuple(sorted(set(findings))), sealed=_sealed(evidence), reviews=reviews)
 
 
-def _ask(name: str, step: Step) -> list[Finding]:
+def ask(name: str, step: Step) -> list[Finding]:
     """The findings of one step; what it had found before it failed is kept."""
     found: list[Finding] = []
     try:
