@@ -31,7 +31,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 
-from qualification import bundle, paths, signing
+from qualification import bundle, detached, paths, signing
 from qualification.comparison.asking import DEFAULT_MARGIN, aspects, share
 from qualification.digest import sha256_file
 from qualification.drawing import report_program
@@ -204,6 +204,24 @@ def sign(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def statement(arguments: argparse.Namespace) -> int:
+    """Print what a tool of one's own signs."""
+    wanted = detached.encoded if arguments.pae else detached.statement_bytes
+    data = wanted(arguments.path)
+    if arguments.out is None:
+        sys.stdout.buffer.write(data)
+    else:
+        write_once(arguments.out, data)
+    return 0
+
+
+def attach_signature(arguments: argparse.Namespace) -> int:
+    """Attach an Ed25519 signature that another tool made."""
+    signature = arguments.signature.read_bytes()
+    print(detached.attach(arguments.path, signature, signing.load_public(arguments.key)))
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m qualification",
@@ -234,6 +252,7 @@ def _parser() -> argparse.ArgumentParser:
     signed = _add(commands, "sign", sign, "sign a sealed bundle")
     signed.add_argument("path", type=Path, metavar="PATH", help="directory of the bundle")
     signed.add_argument("--key", type=Path, required=True, help="private key in PEM")
+    _add_foreign_signing(commands)
     return parser
 
 
@@ -306,6 +325,21 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", type=Path, action="append", default=[], help="a public key that you trust")
     parser.add_argument("--out", type=Path, metavar="FILE", help="document to write; must not exist")
     parser.add_argument("--json", action="store_true", help="the document on standard output, in place of the table")
+
+
+def _add_foreign_signing(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    stating = _add(
+        commands, "statement", statement, "print the statement over a bundle, for a signing tool of your own"
+    )
+    stating.add_argument("path", type=Path, metavar="PATH", help="directory of the bundle")
+    stating.add_argument(
+        "--pae", action="store_true", help="the encoding that an Ed25519 signature covers, for attach-signature"
+    )
+    stating.add_argument("--out", type=Path, help="file to write (default: standard output)")
+    attaching = _add(commands, "attach-signature", attach_signature, "attach an Ed25519 signature made by another tool")
+    attaching.add_argument("path", type=Path, metavar="PATH", help="directory of the bundle")
+    attaching.add_argument("signature", type=Path, metavar="SIGNATURE", help="64 bytes, or their base64")
+    attaching.add_argument("--key", type=Path, required=True, help="public key of the signer, in PEM")
 
 
 def _add_reviewing(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -29,6 +29,7 @@ from qualification.digest import sha256_bytes
 from qualification.errors import SigningError
 
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
+SIGNATURE_BYTES: Final = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,11 +122,15 @@ def pae(payload_type: str, payload: bytes) -> bytes:
 
 def sign(payload: bytes, key: Ed25519PrivateKey) -> dict[str, Any]:
     """The envelope document over `payload`."""
-    signature = key.sign(pae(PAYLOAD_TYPE, payload))
+    return envelope(payload, key.sign(pae(PAYLOAD_TYPE, payload)), keyid(key.public_key()))
+
+
+def envelope(payload: bytes, signature: bytes, signer: str) -> dict[str, Any]:
+    """The envelope document with a signature that was made already; whether it is good is not checked here."""
     return {
         "payloadType": PAYLOAD_TYPE,
         "payload": base64.b64encode(payload).decode(),
-        "signatures": [{"keyid": keyid(key.public_key()), "sig": base64.b64encode(signature).decode()}],
+        "signatures": [{"keyid": signer, "sig": base64.b64encode(signature).decode()}],
     }
 
 
