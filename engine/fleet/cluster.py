@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from engine.contract import SpeechRequest
+from engine.contract import EngineCounters, SpeechRequest
 from engine.errors import EngineError, UsageError
 
 os.environ.setdefault("RAY_DEDUP_LOGS", "0")  # every log line of a replica counts
@@ -74,23 +74,29 @@ class ServeCluster:
     def __init__(self, plan: Plan, door: Any) -> None:
         self._plan = plan
         self._door = door
-        self._speak: Any = None
+        self._handle: Any = None
 
     def deploy(self, roster: Roster) -> None:
         """See `Cluster.deploy`."""
         membership.listen(roster.update, roster.lose)
         try:
-            self._speak = deploy(self._plan).options(method_name="speak")
+            self._handle = deploy(self._plan).options()
         except (RuntimeError, RayError) as error:
             raise EngineError(f"the replicas cannot start: {error}") from error
         if not roster.wait_for(self._plan.least, START_SECONDS):
             raise EngineError(f"{self._plan.least} replicas did not come up within {START_SECONDS:g} s; see ray status")
-        if roster.odd:
-            raise EngineError(describe_odd(roster))
 
     def speak(self, key: str, request: SpeechRequest) -> ServeCall:
         """See `Cluster.speak`."""
-        return ServeCall(self._speak.remote(key, request, self._door))
+        return ServeCall(self._handle.speak.remote(key, request, self._door))
+
+    async def count(self, key: str) -> EngineCounters:
+        """See `Cluster.count`."""
+        try:
+            counters: EngineCounters = await self._handle.count.remote(key)
+        except (RayError, membership.ReplicaGone) as error:
+            raise ReplicaLost from error
+        return counters
 
 
 class ServeCall:
@@ -111,14 +117,6 @@ class ServeCall:
     def cancel(self) -> None:
         """See `Call.cancel`."""
         self._response.cancel()
-
-
-def describe_odd(roster: Roster) -> str:
-    """Which replicas do not belong to the fleet, and why, in one sentence."""
-    found = [
-        f"replica {odd.card.key} on node {odd.card.node} differs in {', '.join(odd.differs)}" for odd in roster.odd
-    ]
-    return f"{'; '.join(found)}; give every node the same model and image"
 
 
 def _application(plan: Plan) -> Any:

@@ -29,6 +29,12 @@ class Identity:
     engine_source: str
     image: str | None
 
+    @property
+    def model(self) -> str:
+        """One digest over all files: SHA-256 of the sorted lines `<sha256>  <path>`, as an image's label has it."""
+        lines = sorted(f"{digest}  {path}\n" for path, digest in self.model_files.items())
+        return f"sha256:{hashlib.sha256(''.join(lines).encode()).hexdigest()}"
+
     def differences(self, other: Identity) -> list[str]:
         """What of `self` is not as in `other`, by name; empty when both are the same."""
         names = sorted(self.model_files.keys() | other.model_files.keys())

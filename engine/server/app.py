@@ -29,6 +29,7 @@ def build_app(service: Service) -> ASGIApp:
     openai = OpenAISpeechEndpoint(service)
     routes: list[BaseRoute] = [
         *small.routes(service),
+        *service.routes,
         Route("/v1/voice-design/speech", SpeechEndpoint(service), methods=["POST"]),
         Route("/v1/audio/speech", openai, methods=["POST"]),
         Route("/v1/models", openai.models, methods=["GET"]),

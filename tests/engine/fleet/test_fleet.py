@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import time
+from functools import partial
 from itertools import islice
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from engine.contract import SAMPLES_PER_FRAME
 from tests.engine.fleet.conftest import Fleet, StartFleet, eventually
+from tests.engine.fleet.fakes import fake_plan, identify_first_with
 from tests.engine.server.client import Wire, request_bytes, speech_bytes
 from tests.engine.server.fake_engine import speech_pcm
 from tests.engine.server.test_speech import audio_of
@@ -62,7 +65,7 @@ def test_the_first_part_arrives_before_generation_ends(start_fleet: StartFleet) 
 def test_requests_go_to_free_slots_and_the_last_one_too_many_gets_429(start_fleet: StartFleet) -> None:
     fleet = start_fleet(slots=2)
     assert fleet.get("/v1/capabilities").document()["max_concurrent_requests"] == 4
-    assert fleet.metric("assay_slots") == 4
+    eventually(lambda: fleet.metric("assay_slots") == 4)
     fleet.workshop.hold(1)
     requests = [fleet.begin("frames=9") for _ in range(4)]
     for wire, _ in requests:
@@ -136,3 +139,30 @@ def test_a_killed_replica_loses_its_own_requests_only_and_its_slots_come_back(st
     assert audio_of(audio) == speech_pcm(7, 200)
     assert end.document["finish_reason"] == "stop"
     eventually(lambda: fleet.metric("assay_slots") == 4, 30)
+
+
+def test_the_odd_one_is_named_by_readiness_and_gets_no_request(start_fleet: StartFleet, tmp_path: Path) -> None:
+    plan = fake_plan(tmp_path, identify=partial(identify_first_with, tmp_path))
+    fleet = start_fleet(plan=plan, wait=False)
+    eventually(lambda: len(fleet.get("/v1/fleet").document()["replicas"]) == 2, 60)
+    found = {one["state"]: one for one in fleet.get("/v1/fleet").document()["replicas"]}
+    assert found["odd"]["differs_in"] == ["model file model.safetensors", "image digest"]
+    assert found["odd"]["digests"]["image"] != found["serving"]["digests"]["image"]
+    answer = fleet.get("/health/ready")
+    assert answer.status == 503
+    assert f"replica {found['odd']['key']} on node" in answer.document()["detail"]
+    assert fleet.metric('assay_replicas{state="odd"}') == 1
+    assert fleet.get("/v1/capabilities").document()["max_concurrent_requests"] == 2
+    assert fleet.ask(speech_bytes("frames=3")).whole().endswith(b"--\r\n")
+
+
+def test_metrics_of_replicas_are_labelled_by_index(start_fleet: StartFleet) -> None:
+    fleet = start_fleet()
+    fleet.workshop.hold(3)
+    wire, _ = fleet.begin("frames=9")
+    first_audio(wire)
+    assert fleet.metric('assay_replica_active_requests{replica="0"}') == 1
+    assert fleet.metric('assay_replica_active_requests{replica="1"}') == 0
+    assert fleet.metric('assay_replica_slots{replica="1"}') == 2
+    eventually(lambda: fleet.metric('assay_replica_frame_steps_total{replica="0"}') == 3)
+    eventually(lambda: fleet.metric("assay_engine_frame_steps_total") == 3)
