@@ -137,7 +137,7 @@ def _application(plan: Plan) -> Any:
         Replica,
         name="Replica",
         max_ongoing_requests=plan.slots * OCCUPANCY_ROOM,
-        ray_actor_options={"num_cpus": plan.cpus, "num_gpus": plan.gpus},
+        ray_actor_options={"num_cpus": plan.cpus, "num_gpus": plan.gpus, "resources": dict(plan.resources)},
         graceful_shutdown_timeout_s=plan.drain_seconds,
         graceful_shutdown_wait_loop_s=0.5,
         health_check_period_s=HEALTH_SECONDS,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 from engine.contract import SpeechEngine
@@ -17,10 +17,12 @@ OCCUPANCY_ROOM = 2  # calls beside speech, for each slot, before Serve itself wo
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One deployment. `least` and `most` bound the replicas; where they differ Serve scales between them.
+    """One deployment.
 
-    `occupancy` is the share of its slots that a replica is meant to have in use. `drain_seconds` is how long a replica
-    that is to go may finish its streams. `generation` names the deployment; another one replaces it replica by replica.
+    `least` and `most` bound the replicas; where they differ Serve scales between them, so that each has the share
+    `occupancy` of its slots in use. `cpus`, `gpus` and `resources` (Ray's custom ones) are what a replica takes of its
+    node. `drain_seconds` is how long a replica that is to go may finish its streams. `generation` names the deployment;
+    another one replaces it replica by replica.
 
     Raises:
         UsageError: a value outside its range.
@@ -34,6 +36,7 @@ class Plan:
     most: int = 1
     cpus: float = 1.0
     gpus: float = 0.0
+    resources: Mapping[str, float] = field(default_factory=dict)
     occupancy: float = 0.7
     drain_seconds: float = 180.0
 
