@@ -101,6 +101,13 @@ class BenchLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TelemetryLimits:
+    """`gap_ms_max`: longest stretch of a measured phase without a sample, milliseconds."""
+
+    gap_ms_max: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Limits:
     """Every threshold of a tier."""
 
@@ -108,6 +115,7 @@ class Limits:
     audio: AudioLimits
     bench: Mapping[str, BenchLimits]
     memory_rss_peak_bytes_max: int | None
+    telemetry: TelemetryLimits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,6 +289,7 @@ def _rules(document: Mapping[str, Any]) -> TierRules:
             audio=AudioLimits(**limits["audio"]),
             bench={name: BenchLimits(**values) for name, values in limits["bench"].items()},
             memory_rss_peak_bytes_max=limits["memory_rss_peak_bytes_max"],
+            telemetry=TelemetryLimits(**limits["telemetry"]),
         ),
     )
 

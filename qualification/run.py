@@ -9,8 +9,9 @@ one, a run that was resumed or that takes turns with another has more.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -41,12 +42,13 @@ from qualification.sessions import (
     interruption_document,
     interruption_path,
     same_subject,
+    sampler_path,
     session_document,
     session_path,
 )
 from qualification.source_state import source_state
 from qualification.subject import Subject, at_endpoint, engine_command, process_start, started
-from qualification.telemetry import Sampler
+from qualification.telemetry import IDLE_SECONDS, Sampler
 from qualification.workload import Kind
 
 
@@ -77,6 +79,8 @@ class Run:
         self._subject: Subject | None = None
         self._container = session_for(inputs, self._clock)
         self._plan: Plan | None = None
+        self._sampler: Sampler | None = None
+        self._watching = ExitStack()
         self._tier = UNVERIFIED
         self.stage = "identify"
 
@@ -114,8 +118,10 @@ class Run:
         self._began = (utc_now(), self._clock.now_ns())
         self._enter("identify")
         self._copy_inputs()
-        if self._container is None or not self._in_container(self._container, units):
-            self._as_process(units)
+        with ExitStack() as self._watching:
+            if self._container is None or not self._in_container(self._container, units):
+                self._as_process(units)
+        self._sampler = None
         self._journal.log("ended")
 
     def left(self) -> tuple[Unit, ...]:
@@ -201,6 +207,7 @@ class Run:
         self._enter("launch")
         try:
             with ExitStack() as stack:
+                self._start_watching()
                 with self._phases.phase("setup", "start the subject"):
                     subject = stack.enter_context(launching)
                 self._subject = subject
@@ -230,7 +237,7 @@ class Run:
         self._record(subject)
         self._enter("measure")
         try:
-            with self._sampler(subject, self._plan.parameters.telemetry_interval_ms):
+            with self._watched(subject, self._plan.parameters.telemetry_interval_ms):
                 Measurer(
                     plan=self._clamped(subject.capabilities.max_duration_seconds),
                     workload=self._inputs.workload,
@@ -275,12 +282,36 @@ class Run:
         seconds = min(parameters.max_duration_seconds, ceiling)
         return replace(self._plan, parameters=replace(parameters, max_duration_seconds=seconds))
 
-    def _sampler(self, subject: Subject, interval_ms: int) -> AbstractContextManager[object]:
-        """Telemetry of a process; of an endpoint there is none to be had."""
-        if subject.pid is None:
-            return nullcontext()
-        path = self._journal.telemetry(self._journal.session)
-        return Sampler(pid=subject.pid, clock=self._clock, path=path, interval_ms=interval_ms)
+    def _start_watching(self) -> None:
+        """Telemetry, once a session; of an endpoint's processes there is none to be had."""
+        if self._inputs.options.endpoint is None and self._sampler is None:
+            self._sampler = self._watching.enter_context(self._idle_sampler())
+
+    @contextmanager
+    def _idle_sampler(self) -> Iterator[Sampler]:
+        """Telemetry that has watched the idle machine for a while, before there is a subject. How it went is written
+        down whatever happens."""
+        number = self._journal.session
+        with Sampler(clock=self._clock, path=self._journal.telemetry(number)) as sampler:
+            try:
+                with self._phases.phase("idle", "idle machine, before the subject"):
+                    time.sleep(IDLE_SECONDS)
+                yield sampler
+            finally:
+                sampler.stop()
+                self._bundle.document(sampler_path(number), sampler.document(self._inputs.run_id, number))
+
+    @contextmanager
+    def _watched(self, subject: Subject, interval_ms: int) -> Iterator[None]:
+        """Telemetry of the subject's processes while inside."""
+        if self._sampler is None or subject.pid is None:
+            yield
+            return
+        self._sampler.watch(subject.pid, interval_ms)
+        try:
+            yield
+        finally:
+            self._sampler.stop()
 
     def seal(self) -> Qualified:
         """Write what is left of the record, evaluate every gate from the files, and seal; the journal is gone then."""

@@ -23,6 +23,7 @@ from qualification.gates.provenance import ProvenanceGate
 from qualification.gates.sbom_complete import SbomCompleteGate
 from qualification.gates.sbom_licences import SbomLicencesGate
 from qualification.gates.source import SourceGate
+from qualification.gates.telemetry import EnergyGate, SpacingGate
 from qualification.gates.wire import ContractGate, ReproducibilityGate
 
 _GATES: Final[tuple[Gate, ...]] = (
@@ -40,6 +41,8 @@ _GATES: Final[tuple[Gate, ...]] = (
     BenchGate(id="bench.b3", profile="B3"),
     BenchGate(id="bench.b6", profile="B6"),
     EnvironmentGate(),
+    SpacingGate(),
+    EnergyGate(),
     SourceGate(),
     ContainerIdentityGate(),
     ContainerHardeningGate(),

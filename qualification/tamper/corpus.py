@@ -16,7 +16,8 @@ from qualification.tamper.listed import LISTED
 from qualification.tamper.requests import REQUESTS
 from qualification.tamper.sealed import SEALED
 from qualification.tamper.timing import TIMING
+from qualification.tamper.watching import WATCHING
 
 CORPUS: Final[tuple[Tamper, ...]] = (
-    *LISTED, *SEALED, *CONTENT, *REQUESTS, *TIMING, *INTERRUPTED, *LAYERS,
+    *LISTED, *SEALED, *CONTENT, *REQUESTS, *TIMING, *WATCHING, *INTERRUPTED, *LAYERS,
 )  # fmt: skip

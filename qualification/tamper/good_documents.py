@@ -230,6 +230,27 @@ def make_environment() -> dict[str, Any]:
     }
 
 
+def make_sampler(samples: int, last_ns: int) -> dict[str, Any]:
+    return {
+        "schema": schema.urn("sampler"),
+        "run_id": RUN_ID,
+        "number": 1,
+        "interval_ms": 80,
+        "slow_interval_ms": 1000,
+        "priority": -10,
+        "sensors": {
+            "package_energy": {"zones": ["intel-rapl:0"], "absent": None},
+            "accelerators": {"uuids": ["GPU-0"], "absent": None},
+            "machine_cpu": True,
+        },
+        "samples": samples,
+        "first_ns": 0,
+        "last_ns": last_ns,
+        "ended": "stopped",
+        "fault": None,
+    }
+
+
 def make_phases(phases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "schema": schema.urn("phases"),

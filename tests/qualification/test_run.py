@@ -126,6 +126,12 @@ def test_a_server_that_dies_mid_stream_leaves_what_was_measured(desk: Desk, caps
     assert desk.verify() == 10
 
 
+def _watched(telemetry: Path) -> bool:
+    """Whether a sample shows the subject."""
+    lines = telemetry.read_bytes().split(b"\n")[:-1] if telemetry.exists() else []
+    return any(json.loads(line)["processes"] for line in lines)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_run_keeps_its_records_and_stops_the_engine(desk: Desk, number: signal.Signals) -> None:
@@ -136,7 +142,7 @@ def test_an_interrupted_run_keeps_its_records_and_stops_the_engine(desk: Desk, n
     run = subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True, preexec_fn=heard)
     children: list[psutil.Process] = []
     deadline = time.monotonic() + 90
-    while not (desk.out / "journal" / "telemetry-01.jsonl").exists():
+    while not _watched(desk.out / "journal" / "telemetry-01.jsonl"):
         assert time.monotonic() < deadline, "the run did not begin to measure"
         time.sleep(0.05)
     time.sleep(1.5)
