@@ -57,7 +57,7 @@ RELATIONS: Final = {
     "audio samples = frames x 1,920": ("samples that are no frames", "packet.frames"),
     "request count = workload x repeats": ("last request removed from the raw file", "plan.count"),
     "phases span the measured window": ("requests outside their phase", "phase.cover"),
-    "telemetry covers the phases": ("telemetry with a hole", "telemetry.cover"),
+    "telemetry covers the phases": ("telemetry cut off for more than a second", "telemetry.cover"),
     "unique request ids": ("two requests with one id", "request.duplicate-id"),
     "distinct (text, description, seed) -> distinct audio hash": ("two texts with one audio", "audio.repeated"),
 }
