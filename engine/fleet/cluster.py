@@ -63,6 +63,20 @@ def deploy(plan: Plan) -> Any:
     return serve.run(_application(plan), name=APP, route_prefix=None)
 
 
+def roll(plan: Plan) -> None:
+    """Replace the replicas of the fleet that runs on the joined cluster by the plan's; returns once all are.
+
+    Raises:
+        EngineError: no fleet runs there, or the new replicas cannot start; the old ones go on serving then.
+    """
+    if APP not in serve.status().applications:
+        raise UsageError("no fleet runs on this cluster; start one without --roll")
+    try:
+        deploy(plan)
+    except (RuntimeError, RayError) as error:
+        raise EngineError(f"the new replicas cannot start: {error}") from error
+
+
 def take_down() -> None:
     """Remove the deployment; replicas finish their streams first."""
     serve.delete(APP)
@@ -127,10 +141,10 @@ def _application(plan: Plan) -> Any:
                 min_replicas=plan.least,
                 max_replicas=plan.most,
                 target_ongoing_requests=max(1.0, plan.occupancy * plan.slots),
-                upscale_delay_s=5.0,
-                downscale_delay_s=60.0,
+                upscale_delay_s=plan.scale_up_seconds,
+                downscale_delay_s=plan.scale_down_seconds,
                 metrics_interval_s=1.0,
-                look_back_period_s=5.0,
+                look_back_period_s=2.0,
             )
         }
     deployment = serve.deployment(
@@ -138,6 +152,7 @@ def _application(plan: Plan) -> Any:
         name="Replica",
         max_ongoing_requests=plan.slots * OCCUPANCY_ROOM,
         ray_actor_options={"num_cpus": plan.cpus, "num_gpus": plan.gpus, "resources": dict(plan.resources)},
+        max_surge_percent=plan.surge_percent,
         graceful_shutdown_timeout_s=plan.drain_seconds,
         graceful_shutdown_wait_loop_s=0.5,
         health_check_period_s=HEALTH_SECONDS,

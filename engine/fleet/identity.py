@@ -49,11 +49,21 @@ def identify(model: Path, environ: Mapping[str, str] = os.environ) -> Identity:
     Raises:
         UsageError: ASSAY_IMAGE_DIGEST is no digest.
     """
+    image = declared_image(environ)
+    files = {str(path.relative_to(model)): _sha256(path) for path in sorted(model.rglob("*")) if path.is_file()}
+    return Identity(model_files=files, engine_source=_source_digest(), image=image)
+
+
+def declared_image(environ: Mapping[str, str]) -> str | None:
+    """The digest that the deployment says it runs.
+
+    Raises:
+        UsageError: it is no digest.
+    """
     image = environ.get(IMAGE_VARIABLE) or None
     if image is not None and not IMAGE_FORM.fullmatch(image):
         raise UsageError(f"{IMAGE_VARIABLE}={image!r} is no digest; give sha256: and 64 hexadecimal digits")
-    files = {str(path.relative_to(model)): _sha256(path) for path in sorted(model.rglob("*")) if path.is_file()}
-    return Identity(model_files=files, engine_source=_source_digest(), image=image)
+    return image
 
 
 def _source_digest() -> str:

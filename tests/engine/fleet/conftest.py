@@ -57,6 +57,11 @@ class Fleet:
         request_id = uuid4()
         return self.wire(**options).send(speech_bytes(text, {"X-Request-Id": str(request_id)}, seed=7)), request_id
 
+    def replicas(self) -> list[dict[str, Any]]:
+        with Wire(self.address) as wire:
+            found: list[dict[str, Any]] = wire.ask(request_bytes("GET", "/v1/fleet")).document()["replicas"]
+        return found
+
     def seen(self, request_id: UUID) -> Seen:
         """What the engine that speaks this request has noted of it."""
         found = self.workshop.seen(request_id)
@@ -80,8 +85,8 @@ class Nodes:
     cluster: Any
     extra: list[Any] = field(default_factory=list)
 
-    def add(self, **resources: float) -> Any:
-        node = self.cluster.add_node(**_node_options(1, resources))
+    def add(self, *, environment: dict[str, str] | None = None, **resources: float) -> Any:
+        node = self.cluster.add_node(**_node_options(1, resources), env_vars=environment or {})
         self.extra.append(node)
         return node
 

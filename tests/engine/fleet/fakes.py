@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from engine.fleet.identity import Identity
+from engine.fleet.identity import Identity, declared_image
 from engine.fleet.plan import Plan
 from tests.engine.server.fake_engine import FakeEngine, Row
 
@@ -79,6 +79,11 @@ def make_engine(place: Path, slots: int, frame_seconds: float) -> FiledEngine:
 
 def identify(files: dict[str, str]) -> Identity:
     return Identity(model_files=files, engine_source="source", image=None)
+
+
+def identify_by_node() -> Identity:
+    """The image is the one that the node declares."""
+    return Identity(model_files={}, engine_source="source", image=declared_image(os.environ))
 
 
 def identify_first_with(place: Path) -> Identity:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from itertools import islice
-from typing import Any
 
 import pytest
 
-from tests.engine.fleet.conftest import Fleet, Nodes, StartFleet, eventually
+from tests.engine.fleet.conftest import Nodes, StartFleet, eventually
 from tests.engine.server.client import request_bytes, speech_bytes
 from tests.engine.server.fake_engine import speech_pcm
 from tests.engine.server.test_speech import audio_of
@@ -16,22 +15,16 @@ from tests.engine.server.test_speech import audio_of
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default")]  # Ray and what it imports warn of themselves
 
 
-def replicas(fleet: Fleet) -> list[dict[str, Any]]:
-    with fleet.get("/v1/fleet") as wire:
-        found: list[dict[str, Any]] = wire.document()["replicas"]
-    return found
-
-
 def test_a_lost_node_takes_its_own_streams_and_a_new_one_brings_its_slots_back(
     start_fleet: StartFleet, nodes: Nodes
 ) -> None:
     first, second = nodes.add(engine=1), nodes.add(engine=1)
     fleet = start_fleet(frame_seconds=0.02, resources={"engine": 1}, settings={"slow_reader_seconds": 30.0})
-    assert len({one["node"] for one in replicas(fleet)}) == 2
+    assert len({one["node"] for one in fleet.replicas()}) == 2
     begun = [fleet.begin("frames=400") for _ in range(2)]
     streams = [wire.answer().parts() for wire, _ in begun]
     heard = [list(islice(parts, 3)) for parts in streams]
-    by_node = {one["node"]: index for index, one in enumerate(replicas(fleet))}
+    by_node = {one["node"]: index for index, one in enumerate(fleet.replicas())}
     lost = by_node[second.node_id]
     nodes.lose(second)
     error = list(streams[lost])[-1].document
@@ -43,7 +36,7 @@ def test_a_lost_node_takes_its_own_streams_and_a_new_one_brings_its_slots_back(
     eventually(lambda: fleet.metric("assay_slots") == 2)
     nodes.add(engine=1)
     eventually(lambda: fleet.metric("assay_slots") == 4, 60)
-    assert first.node_id in {one["node"] for one in replicas(fleet)}
+    assert first.node_id in {one["node"] for one in fleet.replicas()}
 
 
 def test_short_requests_beside_long_ones_all_go_where_slots_are_free(start_fleet: StartFleet) -> None:
