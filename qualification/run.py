@@ -20,13 +20,13 @@ from qualification import paths, strictjson
 from qualification.assembly import assemble, units_of
 from qualification.bench.clock import Clock
 from qualification.bench.phases import PhaseLog, utc_now
-from qualification.bench.profiles import Plan, load_plan
+from qualification.bench.profiles import RATE, Plan, load_plan, with_rate
+from qualification.bench.statistics import share_upper95
 from qualification.bundle import BundleWriter, Report
 from qualification.container.session import ContainerSession, NoEngine, session_for
 from qualification.environment import capture_environment
 from qualification.errors import InputError, QualificationError, SubjectError
 from qualification.evidence_view import EvidenceView
-from qualification.fleet import ask_fleet, fleet_document, fleet_path
 from qualification.gates.table import GATES
 from qualification.identification import Parts, identify
 from qualification.inputs import Inputs
@@ -200,7 +200,17 @@ class Run:
             raise InputError(f"--tier {asked} was asked for, and the files are of tier {found.tier}: {found.sentence}")
         options = self._inputs.options
         plan = load_plan(found.tier, self._inputs.workload, options.plan, rounds=options.rounds)
+        if options.eos_rate is not None:
+            plan = with_rate(plan, options.eos_rate, self._inputs.workload)
+            self._tell_rate(plan)
         self._plan = narrowed(plan, self._inputs.gates_selected)
+
+    def _tell_rate(self, plan: Plan) -> None:
+        """What the requests for the rate can show at best."""
+        rate = next(profile for profile in plan.profiles if profile.name == RATE)
+        count = rate.rounds * rate.requests_per_round
+        best = f"without a miss they bound the rate at {share_upper95(0, count):.2%}"
+        self._screen.step("rate", f"{count} requests for the rate of natural ends, in {rate.rounds} rounds; {best}")
 
     @contextmanager
     def _launched(self, launching: AbstractContextManager[Subject]) -> Iterator[Subject]:
@@ -237,7 +247,6 @@ class Run:
         assert self._plan is not None
         self._record(subject)
         self._enter("measure")
-        before = ask_fleet(subject.target, self._clock)
         try:
             with self._watched(subject, self._plan.parameters.telemetry_interval_ms):
                 Measurer(
@@ -254,13 +263,6 @@ class Run:
             if subject.alive():
                 raise
             raise SubjectError(f"{error}\n{subject.obituary()}") from error
-        self._keep_fleet(before, ask_fleet(subject.target, self._clock))
-
-    def _keep_fleet(self, *seen: Mapping[str, Any] | None) -> None:
-        number = self._journal.session
-        document = fleet_document(self._inputs.run_id, number, *seen)
-        if document is not None:
-            self._bundle.document(fleet_path(number), document)
 
     def _record(self, subject: Subject) -> None:
         """Machine and subject must be what they were; then the session has its record."""

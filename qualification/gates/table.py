@@ -16,7 +16,7 @@ from qualification.gates.container_parity import ContainerParityGate
 from qualification.gates.container_readiness import ContainerReadinessGate
 from qualification.gates.container_reproducible import ContainerReproducibleGate
 from qualification.gates.environment import EnvironmentGate
-from qualification.gates.eos import CoverageGate, RateGate
+from qualification.gates.eos import BoundGate, CoverageGate, RateGate
 from qualification.gates.identity import CONFIG_GATE, WEIGHTS_GATE
 from qualification.gates.licences import ENVIRONMENT_GATE, MODEL_GATE
 from qualification.gates.provenance import ProvenanceGate
@@ -33,6 +33,7 @@ _GATES: Final[tuple[Gate, ...]] = (
     MODEL_GATE,
     CoverageGate(),
     RateGate(),
+    BoundGate(),
     IntegrityGate(),
     SpeechGate(),
     ContractGate(),

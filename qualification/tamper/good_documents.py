@@ -150,7 +150,7 @@ def make_policy() -> dict[str, Any]:
         "warmup_requests": 0,
         "warmup_per_slot": 0,
     }
-    rules["limits"]["eos"] = {"languages": list(LANGUAGES), "failure_rate_max": 0.5}
+    rules["limits"]["eos"] = {"languages": list(LANGUAGES), "failure_rate_max": 0.5, "claimed_rate_max": 0.005}
     rules["limits"]["audio"]["seconds_min"] = 0.1
     for limits in rules["limits"]["bench"].values():
         limits["failure_rate_max"] = 0.5
