@@ -34,7 +34,7 @@ _SAME: Final = (
     "rounds", "eos_rate",
 )  # fmt: skip
 _KEPT: Final = re.compile(
-    r"(policy|pins|workload|identity|licences|environment)\.json|records/(session|sampler|interruption)-\d\d\.json"
+    r"(policy|pins|workload|identity|licences|environment)\.json|records/(session|sampler|fleet|interruption)-\d\d\.json"
     rf"|logs/.+|({paths.JOURNAL_DIRECTORY}|{paths.ABANDONED_DIRECTORY})/.+"
 )
 _DERIVED: Final = re.compile(

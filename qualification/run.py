@@ -27,6 +27,7 @@ from qualification.container.session import ContainerSession, NoEngine, session_
 from qualification.environment import capture_environment
 from qualification.errors import InputError, QualificationError, SubjectError
 from qualification.evidence_view import EvidenceView
+from qualification.fleet import ask_fleet, fleet_document, fleet_path
 from qualification.gates.table import GATES
 from qualification.identification import Parts, identify
 from qualification.inputs import Inputs
@@ -247,6 +248,7 @@ class Run:
         assert self._plan is not None
         self._record(subject)
         self._enter("measure")
+        before = ask_fleet(subject.target, self._clock)
         try:
             with self._watched(subject, self._plan.parameters.telemetry_interval_ms):
                 Measurer(
@@ -263,6 +265,13 @@ class Run:
             if subject.alive():
                 raise
             raise SubjectError(f"{error}\n{subject.obituary()}") from error
+        self._keep_fleet(before, ask_fleet(subject.target, self._clock))
+
+    def _keep_fleet(self, *seen: Mapping[str, Any] | None) -> None:
+        number = self._journal.session
+        document = fleet_document(self._inputs.run_id, number, *seen)
+        if document is not None:
+            self._bundle.document(fleet_path(number), document)
 
     def _record(self, subject: Subject) -> None:
         """Machine and subject must be what they were; then the session has its record."""

@@ -27,7 +27,7 @@ MUST_REFUSE: Final = {
     "a request removed from the raw file": (
         "first request removed from the raw file",
         "last request removed from the raw file",
-        "request removed from record, plan and phase",
+        "requests removed from record, plan and phase",
     ),
     "a failed request relabelled": ("broken stream relabelled ok", "failure relabelled by one word"),
     "a gate result from another run, commit or image": (
