@@ -109,8 +109,11 @@ class Connection(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP with a problem document; cut the connection where an answer has already begun."""
         if self._answering():
-            self.abort()
-            return
+            if self.cycle.response_started:
+                self.abort()
+                return
+            self.cycle.disconnected = True  # the body broke off: the application has nobody left to answer
+            self.cycle.message_event.set()
         hint = getattr(sys.exc_info()[1], "error_status_hint", 400)
         code = "headers_too_large" if hint == 431 else "malformed_request"
         self._refuse(Problem(code, "the request is not HTTP/1.1 within this server's limits; correct the client"))
@@ -147,9 +150,9 @@ class Connection(H11Protocol):
 
     def _refuse(self, problem: Problem) -> None:
         body = problem.body()
-        headers = [*problem.headers().items(), ("content-length", str(len(body))), ("connection", "close")]
+        headers = {**problem.headers(), "content-length": str(len(body)), "connection": "close"}
         with contextlib.suppress(h11.LocalProtocolError):  # an answer was already sent: only close
-            self._write(h11.Response(status_code=problem.status, headers=headers))
+            self._write(h11.Response(status_code=problem.status, headers=list(headers.items())))
             self._write(h11.Data(data=body))
             self._write(h11.EndOfMessage())
         self.transport.close()
