@@ -44,24 +44,31 @@ def verify_pythons(session: nox.Session) -> None:
     session.run("python", "-m", "tests.qualification.verify.pythons")
 
 
+@nox.session(name="audio-review")
+def audio_review(session: nox.Session) -> None:
+    """Review the stored audio of a bundle and add what is found as a layer: `nox -s audio-review -- evidence/RUN`."""
+    install(session, "review")
+    session.run("python", "-m", "qualification", "audio-review", *session.posargs)
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """The default tests: no GPU, no weights but small ones, no network beyond loopback."""
-    install(session, "engine,harness,recipe", "tests")
+    install(session, "engine,harness,recipe,review", "tests")
     session.run("pytest", *session.posargs)
 
 
 @nox.session
 def slow(session: nox.Session) -> None:
     """The tests that take minutes: soak, contract fuzzing, the recipe end to end in its smallest preset."""
-    install(session, "engine,harness,recipe", "tests")
+    install(session, "engine,harness,recipe,review", "tests")
     session.run("pytest", "-m", "slow", *session.posargs)
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
     """Style, types and the direction of imports."""
-    install(session, "engine,harness,recipe", "tests", "lint")
+    install(session, "engine,harness,recipe,review", "tests", "lint")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")

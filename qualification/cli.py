@@ -40,6 +40,7 @@ from qualification.evidence_view import EvidenceView
 from qualification.gates.table import GATES
 from qualification.listening.attach import attach
 from qualification.strictjson import dumps, write_once
+from qualification.verify.findings import FAMILIES
 from qualification.verify.trust import load_trust
 from qualification.verify.verifier import verify
 
@@ -91,7 +92,6 @@ def qualify(arguments: argparse.Namespace) -> int:
         gates=_words(arguments.gates),
         resume=arguments.resume,
         rounds=arguments.rounds,
-        eos_rate=arguments.eos_rate,
     )
     return run(options, as_json=arguments.json)
 
@@ -173,6 +173,34 @@ def attach_review(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def audio_review(arguments: argparse.Namespace) -> int:
+    """Check the stored utterances of a sealed bundle and add what is found as a layer."""
+    # Imported here: `verify` must run where the review's programs are not installed.
+    from qualification.audio_review import recogniser, review
+    from qualification.audio_review.policy import load
+    from qualification.audio_review.programs import ASKED
+    from qualification.audio_review.record import Request
+
+    unknown = sorted(set(_words(arguments.without)) - set(ASKED))
+    if unknown:
+        raise UsageError(f"--without {', '.join(unknown)}: name some of {', '.join(ASKED)}")
+    request = Request(
+        policy=load(arguments.policy),
+        say=_progress,
+        recogniser=None if arguments.recogniser is None else recogniser.mount(arguments.recogniser),
+        without=frozenset(_words(arguments.without)),
+    )
+    evidence = EvidenceView(arguments.path)
+    if arguments.check:
+        found = review.ask_again(evidence, request)
+        print("\n".join(f"{name}: {line}" for name, lines in found.items() for line in lines or ["the same again"]))
+        return FAMILIES["recomputation"] if any(found.values()) else 0
+    key = None if arguments.key is None else signing.load_private(arguments.key)
+    name, made = review.attach(evidence, request, key)
+    print("\n".join([*review.table(made), f"{arguments.path / name}"]))
+    return 0
+
+
 def pin(arguments: argparse.Namespace) -> int:
     """Pin a model that this project made, so that its directory has a tier."""
     # Imported here: spelling licences needs a package that the verifier's environment lacks.
@@ -247,6 +275,7 @@ def _parser() -> argparse.ArgumentParser:
     drawing.add_argument("--out", type=Path, help="file to write (default: PATH.html)")
     _add_compare(_add(commands, "compare", compare, "compare the verified bundles of two subjects"))
     _add_reviewing(commands)
+    _add_audio_review(_add(commands, "audio-review", audio_review, "check the stored utterances of a sealed bundle"))
     _add_pin(_add(commands, "pin", pin, "pin a model that this project made by the hashes of its files"))
     making = _add(commands, "keygen", keygen, "make an Ed25519 key pair")
     making.add_argument("private", type=Path, metavar="PRIVATE", help="file of the private key; PRIVATE.pub is public")
@@ -293,10 +322,6 @@ def _add_qualify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gates", metavar="A,B", help="answer these gates of the policy alone and measure only what they need; the "
         "verdict is then incomplete (exit 9, or 7 where one of them is required and did not pass)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--eos-rate", type=int, metavar="N", help="N requests more, over languages and seeds, to bound the rate of those "
-        "that do not end by themselves: 598 without one bound it at 0.5 %%"
     )  # fmt: skip
     parser.add_argument(
         "--rounds", type=int, metavar="N", help="split each load profile into N rounds; a comparison needs 6"
@@ -358,6 +383,19 @@ def _add_reviewing(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     attaching.add_argument("--key", type=Path, required=True, help="the reviewer's private key in PEM")
 
 
+def _add_audio_review(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", type=Path, metavar="PATH", help="directory of the bundle")
+    parser.add_argument(
+        "--recogniser", type=Path, metavar="DIR", help="a mounted recogniser: directory with recogniser.json"
+    )
+    parser.add_argument("--without", metavar="NAMES", help="programs to leave out: sox, loudness, voice, dnsmos")
+    parser.add_argument("--policy", type=Path, metavar="FILE", help="checks, limits and pinned models of the review")
+    parser.add_argument("--key", type=Path, metavar="FILE", help="private key that signs the record")
+    parser.add_argument(
+        "--check", action="store_true", help="add nothing: ask everything again and compare with the reviews there"
+    )
+
+
 def _add_pin(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL_DIR", help="directory whose every file is pinned")
     parser.add_argument("--tier", required=True, help="reference or shape; release pins are written by hand")
@@ -385,6 +423,10 @@ def _add(
 def _words(text: str | None) -> tuple[str, ...]:
     """A comma-separated list; nothing given is an empty one, and an empty word stays to be refused."""
     return () if text is None else tuple(word.strip() for word in text.split(","))
+
+
+def _progress(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 def _say(text: str) -> None:

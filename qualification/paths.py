@@ -33,6 +33,7 @@ AUDIO_DIRECTORY = "audio"
 LAYERS_DIRECTORY = "layers"
 ABANDONED_DIRECTORY = "abandoned"
 JOURNAL_DIRECTORY = "journal"
+AUDIO_LAYERS = "layers/audio-"
 
 _SEGMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _PACKAGE = Path(__file__).resolve().parent

@@ -33,11 +33,11 @@ def is_name(directory: str) -> bool:
 
 
 def files_by_layer(evidence: EvidenceView) -> dict[str, set[str]]:
-    """Every directory below `layers/` that holds files -> the names of these."""
+    """Every directory below `layers/` that holds files and is no audio review's -> the names of these."""
     found: dict[str, set[str]] = {}
     for path in evidence.walked.files:
         directory, _, name = path.rpartition("/")
-        if paths.in_layer(path):
+        if paths.in_layer(path) and not path.startswith(paths.AUDIO_LAYERS):
             found.setdefault(directory, set()).add(name)
     return found
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from qualification import paths, signing
 from qualification.bundle import BundleWriter
 from qualification.gates.table import GATES
-from qualification.sessions import sampler_path, session_path
+from qualification.sessions import session_path
 from qualification.tamper.good_documents import (
     MS,
     RUN_ID,
@@ -27,7 +27,6 @@ from qualification.tamper.good_documents import (
     make_phases,
     make_policy,
     make_run,
-    make_sampler,
     make_session,
     make_workload,
     utc,
@@ -54,11 +53,7 @@ def build(root: Path) -> Good:
     policy, (pins, identity_document) = make_policy(), make_identity()
     writer = BundleWriter.create(root)
     clock = _Clock(now=0)
-    phases = [
-        clock.phase("idle", "idle machine, before the subject", 400 * MS),
-        clock.phase("setup", "start the subject", 500 * MS),
-    ]
-    watched = clock.now
+    phases = [clock.phase("setup", "start the subject", 500 * MS)]
     run = make_run()
     writer.document(session_path(1), make_session(run, clock.now))
     for profile in run["profiles"]:
@@ -76,9 +71,7 @@ def build(root: Path) -> Good:
     }
     for path, document in documents.items():
         writer.document(path, document)
-    samples = make_telemetry(watched, clock.now + 100 * MS)
-    writer.telemetry(samples)
-    writer.document(sampler_path(1), make_sampler(len(samples), samples[-1].at_ns))
+    writer.telemetry(make_telemetry(clock.now))
     key = signing.private_key(pair.private_pem, "private key")
     writer.seal(GATES, key=key)
     reviewer = signing.private_key(listener.private_pem, "reviewer's key")

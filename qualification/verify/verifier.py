@@ -7,7 +7,7 @@
 5. recomputation   do gates, numbers and verdict follow from the raw files?
 6. plausibility    can the raw files be a record of what they say happened?
 
-Then it looks at what was added after sealing, the layers of listening reviews, whose findings belong to the same families.
+Then it looks at what was added after sealing, layers of listening and audio reviews, whose findings belong to the same families.
 
 Needs the standard library, jsonschema, cryptography and numpy; reads the bundle and nothing else; writes nothing. All
 six are asked even after a refusal, so that one fault does not hide another; a question without an answer refuses.
@@ -25,6 +25,7 @@ from qualification.evidence_view import EvidenceView
 from qualification.listening.ratings import Reviews
 from qualification.verify import (
     audio,
+    audio_layers,
     authenticity,
     binding,
     documents,
@@ -75,6 +76,7 @@ def steps(
         ("sessions", lambda: sessions.check(evidence)),
         ("sense", lambda: sense.check(evidence)),
         ("layers", lambda: layers.check(evidence, trust)),
+        ("audio reviews", lambda: audio_layers.check(evidence, trust)),
     )
 
 

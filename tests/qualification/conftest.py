@@ -24,6 +24,5 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    monkeypatch.setattr("qualification.run.IDLE_SECONDS", 0.3)
+def desk(tmp_path: Path) -> Desk:
     return make_desk(tmp_path)

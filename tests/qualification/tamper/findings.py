@@ -39,6 +39,7 @@ STEPS: Final = (
     "sessions",
     "sense",
     "layers",
+    "audio reviews",
 )
 
 

@@ -23,6 +23,9 @@ ELSEWHERE = {
     "telemetry.jitter",
     "layer.unchecked",
     "layer.other-bundle",
+    "layer.unsigned",
+    "layer.other-policy",
+    "layer.audio-review",
 }
 
 

@@ -1,1 +1,0 @@
-"""The telemetry process: what runs beside a qualification and samples the subject, the machine and the accelerators."""
