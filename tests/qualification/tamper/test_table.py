@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from qualification.tamper import __main__ as table
 from qualification.tamper import run
+from qualification.tamper.corpus import CORPUS
 from qualification.tamper.good import Good
 
 
@@ -44,3 +46,11 @@ def test_no_bundle_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit, match="2"):
         table.main([str(tmp_path)])
     assert "is no sealed bundle; give the directory that holds manifest.json" in capsys.readouterr().err
+
+
+def test_the_readme_promises_no_more_tampers_than_there_are() -> None:
+    readme = (Path(__file__).resolve().parents[3] / "README.md").read_text(encoding="utf-8")
+    changes, codes = re.findall(r"The table has (\d+) changes to a good bundle, each with the one of (\d+)", readme)[0]
+    assert 200 < int(changes) <= len(CORPUS)
+    assert 90 < int(codes) <= len({tamper.code for tamper in CORPUS})
+    assert f"{['no', 'one', 'two', 'three', 'four', 'five', 'six'][len(run.ACCIDENTS)]} kinds of accident" in readme
