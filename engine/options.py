@@ -25,8 +25,16 @@ class Option:
     help: str
 
     @property
+    def name(self) -> str:
+        return self.flag.removeprefix("--").replace("-", "_")
+
+    @property
+    def shown_default(self) -> str:
+        return "the embedded model" if self.field == "model" else self.default or "from the directory"
+
+    @property
     def variable(self) -> str:
-        return "ASSAY_" + self.flag.removeprefix("--").replace("-", "_").upper()
+        return "ASSAY_" + self.name.upper()
 
 
 OPTIONS = (
@@ -54,16 +62,28 @@ def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     """Add every engine setting; each may also come from its environment variable."""
     group = parser.add_argument_group("engine")
     for option in OPTIONS:
-        shown = "the embedded model" if option.field == "model" else option.default or "from the directory"
         group.add_argument(
             option.flag,
             dest=f"engine_{option.field}",
             metavar="VALUE",
-            help=f"{option.help} [{option.variable}; default {shown}]",
+            help=f"{option.help} [{option.variable}; default {option.shown_default}]",
         )
     group.add_argument(
         "--allow-symlinks", action="store_true", help="accept a model directory made of links; never a release tier"
     )
+
+
+def as_mapping(settings: EngineSettings) -> dict[str, Any]:
+    """The settings in force by the names of their flags, ready for JSON."""
+    found = {option.name: getattr(settings, option.field) for option in OPTIONS}
+    return {**found, "model": str(settings.model), "allow_symlinks": settings.allow_symlinks}
+
+
+def as_table() -> str:
+    """The documentation's table, in Markdown."""
+    lines = ["| flag | environment variable | default | meaning |", "|---|---|---|---|"]
+    lines += [f"| `{one.flag}` | `{one.variable}` | {one.shown_default} | {one.help} |" for one in OPTIONS]
+    return "\n".join(lines) + "\n"
 
 
 def engine_settings(

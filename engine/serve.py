@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from engine.contract import SpeechEngine
-from engine.options import add_engine_arguments, engine_settings
+from engine.options import add_engine_arguments, as_mapping, engine_settings
 from engine.server import cli
 
 SWITCH_SECONDS = 0.0005  # how long finished audio may wait for the engine's thread to let the event loop have its turn
@@ -27,4 +27,4 @@ def run(arguments: argparse.Namespace) -> int:
 
         return Synthesizer(settings)
 
-    return cli.run(arguments, make_engine)
+    return cli.run(arguments, make_engine, as_mapping(settings))

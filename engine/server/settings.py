@@ -153,9 +153,10 @@ def settings_from(args: argparse.Namespace, environ: Mapping[str, str]) -> Serve
     return ServerSettings(**values)
 
 
-def as_json(settings: ServerSettings) -> str:
-    """The settings in force, as `--print-config` shows them. The token itself is never shown."""
-    shown = {row.name: getattr(settings, row.name) for row in fields(settings)}
+def as_json(settings: ServerSettings, engine: Mapping[str, Any]) -> str:
+    """The settings in force, the engine's own beside them, as `--print-config` shows them. The token is never shown."""
+    shown: dict[str, Any] = {row.name: getattr(settings, row.name) for row in fields(settings)}
+    shown["engine"] = dict(engine)
     shown["auth_token"] = "set" if settings.auth_token() else "unset"
     return json.dumps(shown, indent=2, sort_keys=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from importlib import import_module
@@ -97,3 +98,9 @@ def test_every_command_is_there_under_its_module() -> None:
         found = import_module(module)
         assert callable(found.add_arguments)
         assert callable(found.run)
+
+
+def test_the_configuration_in_force_has_both_parts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["serve", "--print-config", "--threads", "2", "--port", "0"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["port"], shown["engine"]["threads"], shown["engine"]["device"]) == (0, 2, "auto")

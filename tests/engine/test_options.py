@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import pytest
 
 from engine.errors import UsageError
-from engine.options import OPTIONS, add_engine_arguments, engine_settings
+from engine.options import OPTIONS, add_engine_arguments, as_mapping, as_table, engine_settings
 from engine.prompt_mode import TextMode
 from engine.settings import EngineSettings, Precision
 
@@ -56,3 +57,14 @@ def test_a_flag_that_cannot_be_read_is_named(flag: str) -> None:
 def test_a_variable_that_cannot_be_read_is_named() -> None:
     with pytest.raises(UsageError, match="ASSAY_THREADS='many'"):
         read(environment={"ASSAY_THREADS": "many"})
+
+
+def test_the_settings_in_force_are_shown_by_the_names_of_their_flags() -> None:
+    shown = as_mapping(read("--model", "/m", "--max-concurrent-requests", "3"))
+    assert set(shown) == {option.name for option in OPTIONS} | {"allow_symlinks"}
+    assert (shown["model"], shown["max_concurrent_requests"], shown["allow_symlinks"]) == ("/m", 3, False)
+    json.dumps(shown)
+
+
+def test_documentation_holds_the_table() -> None:
+    assert as_table() in (Path(__file__).parents[2] / "docs" / "server.md").read_text("utf-8")

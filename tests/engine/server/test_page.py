@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -64,6 +65,19 @@ def test_speech_is_heard_measured_and_drawn(start_server: StartServer, tab: Page
     )
     assert painted > 10_000
     assert complaints == []
+
+
+@needs_browser
+def test_a_token_is_asked_for_and_used(start_server: StartServer, tab: Page, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s3cret")
+    visit(tab, start_server(auth_token_file=str(tmp_path / "token")))
+    tab.wait_for_selector("#token-box:not([hidden])", timeout=5_000)
+    tab.click("#speak")
+    tab.wait_for_selector("body[data-state=failed]", timeout=5_000)
+    tab.fill("#token", "s3cret")
+    tab.click("#speak")
+    tab.wait_for_selector("body[data-state=done]", timeout=10_000)
+    assert "s3cret" not in (tab.text_content("#curl") or "")
 
 
 @needs_browser
