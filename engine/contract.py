@@ -261,6 +261,16 @@ class CountingEngine(Protocol):
     def counters(self) -> EngineCounters: ...
 
 
+@runtime_checkable
+class ComposedEngine(Protocol):
+    """An engine made of several; where they do not belong together, readiness says so."""
+
+    @property
+    def complaint(self) -> str | None:
+        """What is wrong with the composition, in words for an operator; None while nothing is."""
+        ...
+
+
 def _require(condition: bool, code: str, detail: str) -> None:
     if not condition:
         raise InvalidRequest(code, detail)

@@ -37,7 +37,7 @@ def ask_capabilities(target: Target, clock: Clock) -> Capabilities:
     Raises:
         SubjectError: no answer, or one that is not a voice-design engine of this contract.
     """
-    answer = _ask(target, "/v1/capabilities", clock)
+    answer = ask(target, "/v1/capabilities", clock)
     try:
         document = answer.json()
     except StrictJsonError as error:
@@ -82,7 +82,7 @@ def _capability_problem(status: int, document: Any) -> str | None:
 def readiness(target: Target, clock: Clock) -> str:
     """`ready`, or why not."""
     try:
-        answer = _ask(target, "/health/ready", clock)
+        answer = ask(target, "/health/ready", clock)
         document = answer.json()
     except SubjectError as error:
         return str(error)
@@ -93,7 +93,12 @@ def readiness(target: Target, clock: Clock) -> str:
     return f"/health/ready answered {answer.status}"
 
 
-def _ask(target: Target, path: str, clock: Clock) -> Plain:
+def ask(target: Target, path: str, clock: Clock) -> Plain:
+    """A small document of the subject.
+
+    Raises:
+        SubjectError: no answer in time.
+    """
     try:
         return fetch_blocking(target, path, clock=clock, deadlines=_PROBE)
     except (ConnectionFailed, DeadlinePassed) as error:

@@ -92,6 +92,7 @@ def qualify(arguments: argparse.Namespace) -> int:
         gates=_words(arguments.gates),
         resume=arguments.resume,
         rounds=arguments.rounds,
+        eos_rate=arguments.eos_rate,
     )
     return run(options, as_json=arguments.json)
 
@@ -322,6 +323,10 @@ def _add_qualify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gates", metavar="A,B", help="answer these gates of the policy alone and measure only what they need; the "
         "verdict is then incomplete (exit 9, or 7 where one of them is required and did not pass)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--eos-rate", type=int, metavar="N", help="N requests more, over languages and seeds, to bound the rate of those "
+        "that do not end by themselves: 598 without one bound it at 0.5 %%"
     )  # fmt: skip
     parser.add_argument(
         "--rounds", type=int, metavar="N", help="split each load profile into N rounds; a comparison needs 6"

@@ -3,19 +3,24 @@
 Four kinds of file have rows: raw requests, telemetry (one row a sample, or one a sample and accelerator), stored clips,
 gate results. A field is a stored value or a named pure function of one row; None means that the row has no such value
 (no audio, no power sensor) and it is left out of `n`. Which derivations a summary holds is the business of `metrics`.
+
+Counters of the telemetry are read from the samples that enclose each phase, so that nothing of a phase is left out: up
+to one interval of sampling more at either end. One estimator looks at two files: `increase_per_audio_minute` divides
+a counter's growth by the minutes of audio that the same phases delivered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, Final, TypeVar
 
-from qualification import paths
+from qualification import paths, spacing
 from qualification.bench.raw import BYTES_PER_SAMPLE, SAMPLE_RATE_HZ, GpuSample, RequestRecord, TelemetrySample
 from qualification.clip import Clip
 from qualification.errors import BundleError
-from qualification.estimators import ESTIMATORS, Estimate, Row, Scalar, estimate
+from qualification.estimators import ESTIMATORS, NO_BOUND, NO_ROWS, Estimate, Row, Scalar, estimate
 from qualification.evidence_view import EvidenceView
 from qualification.results import Derivation
 
@@ -23,6 +28,10 @@ Value = Scalar | None
 _Read = TypeVar("_Read")
 ALL_SAMPLES: Final = "samples/*.jsonl"
 ALL_AUDIO: Final = "audio/*.wav"
+PER_AUDIO_MINUTE: Final = "increase_per_audio_minute"
+THROTTLED: Final = (
+    0x4 | 0x8 | 0x20 | 0x40 | 0x80
+)  # power cap, slowdown, heat (two), power brake; not idle, not a setting
 
 
 def evaluate(derivation: Derivation, evidence: EvidenceView) -> Estimate:
@@ -31,9 +40,20 @@ def evaluate(derivation: Derivation, evidence: EvidenceView) -> Estimate:
     Raises:
         BundleError: unknown file, field, filter or estimator; or any fault of the file itself.
     """
-    if derivation.estimator not in ESTIMATORS:
+    if derivation.estimator not in (*ESTIMATORS, PER_AUDIO_MINUTE):
         raise BundleError(f"derivation of {derivation.field}: estimator {derivation.estimator!r} is unknown")
+    if derivation.estimator == PER_AUDIO_MINUTE:
+        return _per_audio_minute(derivation, evidence)
     return estimate(derivation.estimator, list(_rows(derivation, evidence)))
+
+
+def _per_audio_minute(derivation: Derivation, evidence: EvidenceView) -> Estimate:
+    grown = estimate("increase", list(_rows(derivation, evidence)))
+    audio = replace(derivation, file=ALL_SAMPLES, field="audio_s", estimator="sum")
+    minutes = float(evaluate(audio, evidence).value or 0) / 60
+    if grown.value is None or minutes == 0:
+        return Estimate(value=None, n=grown.n, reason=grown.reason if grown.value is None else NO_ROWS)
+    return Estimate(value=grown.value / minutes, n=grown.n, reason=NO_BOUND)
 
 
 def underrun_ns(record: RequestRecord) -> int | None:
@@ -65,6 +85,20 @@ def _underran(record: RequestRecord) -> int | None:
     return None if late is None else int(late > 0)
 
 
+def _others_cpu_s(sample: TelemetrySample) -> float | None:
+    """Processor time that neither the subject nor the harness used."""
+    if sample.machine_cpu_ns is None:
+        return None
+    return (sample.machine_cpu_ns - (sample.cpu_ns or 0) - sample.harness_cpu_ns) / 1e9
+
+
+def _others_on(gpu: GpuSample) -> int | None:
+    """Processes on an accelerator that are not the subject's."""
+    if gpu.processes is None or gpu.subject_processes is None:
+        return None
+    return gpu.processes - gpu.subject_processes
+
+
 REQUEST_FIELDS: Final[Mapping[str, Callable[[RequestRecord], Value]]] = {
     "request_id": lambda r: r.request_id,
     "language": lambda r: r.language,
@@ -82,19 +116,30 @@ REQUEST_FIELDS: Final[Mapping[str, Callable[[RequestRecord], Value]]] = {
     "underran": _underran,
 }
 TELEMETRY_FIELDS: Final[Mapping[str, Callable[[TelemetrySample], Value]]] = {
+    "at_ns": lambda s: s.at_ns,
     "rss_bytes": lambda s: s.rss_bytes,
+    "pss_bytes": lambda s: s.pss_bytes,
     "cpu_ns": lambda s: s.cpu_ns,
-    "cpu_s": lambda s: s.cpu_ns / 1e9,
+    "cpu_s": lambda s: None if s.cpu_ns is None else s.cpu_ns / 1e9,
+    "others_cpu_s": _others_cpu_s,
     "processes": lambda s: s.processes,
     "package_energy_j": lambda s: None if s.package_energy_microjoules is None else s.package_energy_microjoules / 1e6,
 }
 GPU_FIELDS: Final[Mapping[str, Callable[[GpuSample], Value]]] = {
     "gpu_power_w": lambda g: None if g.power_milliwatts is None else g.power_milliwatts / 1e3,
+    "gpu_energy_j": lambda g: None if g.energy_millijoules is None else g.energy_millijoules / 1e3,
     "gpu_memory_bytes": lambda g: g.memory_used_bytes,
     "gpu_process_memory_bytes": lambda g: g.process_memory_bytes,
     "gpu_utilization_percent": lambda g: g.utilization_percent,
     "gpu_sm_clock_mhz": lambda g: g.sm_clock_mhz,
+    "gpu_memory_clock_mhz": lambda g: g.memory_clock_mhz,
+    "gpu_temperature_c": lambda g: g.temperature_celsius,
+    "gpu_throttled": lambda g: None if g.throttle_reasons is None else int(g.throttle_reasons & THROTTLED != 0),
+    "gpu_processes": lambda g: g.processes,
+    "gpu_others": _others_on,
 }
+_COUNTERS: Final = frozenset({"cpu_ns", "cpu_s", "others_cpu_s", "package_energy_j", "gpu_energy_j"})
+_GAP: Final = "gap_ms"
 CLIP_FIELDS: Final[Mapping[str, Callable[[Clip], Value]]] = {
     "seconds": lambda c: c.seconds,
     "peak": lambda c: c.peak,
@@ -133,10 +178,12 @@ def _request_rows(derivation: Derivation, evidence: EvidenceView) -> Iterator[Ro
 
 def _telemetry_rows(derivation: Derivation, evidence: EvidenceView) -> Iterator[Row]:
     _check_filters(derivation, frozenset({"phase", "profile", "round"}))
-    if derivation.where:
-        windows = [evidence.telemetry_between(*window) for window in _windows(derivation.where, evidence.phases)]
-    else:
-        windows = list(evidence.telemetry_by_session)
+    edges = list(_windows(derivation.where, evidence.phases)) if derivation.where else None
+    if derivation.field == _GAP:
+        yield from _gap_rows(edges or [], evidence)
+        return
+    read = evidence.telemetry_around if derivation.field in _COUNTERS else evidence.telemetry_between
+    windows = list(evidence.telemetry_by_session) if edges is None else [read(*window) for window in edges]
     for number, samples in enumerate(windows):
         for sample in samples:
             yield from _sample_rows(derivation, sample, number)
@@ -148,6 +195,13 @@ def _sample_rows(derivation: Derivation, sample: TelemetrySample, window: int) -
             yield from _row(GPU_FIELDS[derivation.field](gpu), (window, gpu.uuid), sample.at_ns, sample.at_ns)
     else:
         yield from _row(_field(TELEMETRY_FIELDS, derivation)(sample), window, sample.at_ns, sample.at_ns)
+
+
+def _gap_rows(edges: Iterable[tuple[int, int]], evidence: EvidenceView) -> Iterator[Row]:
+    """Stretches without a sample inside phases; none at all where nothing was sampled in the whole run."""
+    for number, (start, end) in enumerate(edges if evidence.telemetry else ()):
+        for gap in spacing.gaps(evidence.moments, start, end):
+            yield Row(value=gap / 1e6, group=number)
 
 
 def _windows(where: Mapping[str, Any], phases: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:

@@ -143,13 +143,34 @@ def _time_mean(rows: Sequence[Row]) -> Estimate:
     return Estimate(value=_integral(rows) / span, n=len(rows), reason=NO_BOUND)
 
 
-def _increase(rows: Sequence[Row]) -> int | float:
-    """Growth of a counter from the first to the last row of each group."""
+def _increase(rows: Sequence[Row]) -> Estimate:
+    """Growth of a counter from the first to the last row of each group; a single row of a group shows no growth."""
     growth = []
     for group in _groups(rows):
+        if len(group) < 2:
+            return Estimate(value=None, n=len(rows), reason=TOO_FEW)
         first, last = numbers((min(group, key=lambda r: r.start_ns), max(group, key=lambda r: r.start_ns)))
         growth.append(last - first)
-    return _total(growth)
+    return Estimate(value=_total(growth), n=len(rows), reason=NO_BOUND)
+
+
+def _increase_per_span(rows: Sequence[Row]) -> Estimate:
+    """Growth of counters over the time that they were watched; counters that ran side by side are added."""
+    grown = _increase(rows)
+    times = {(row.start_ns, row.end_ns) for row in rows}
+    if grown.value is None or len(times) < 2:
+        return Estimate(value=None, n=len(rows), reason=TOO_FEW)
+    return Estimate(value=grown.value / _watched_seconds(rows), n=len(rows), reason=NO_BOUND)
+
+
+def _watched_seconds(rows: Sequence[Row]) -> float:
+    """Seconds of the union of the groups' stretches."""
+    total, reached = 0, None
+    for start, end in sorted((min(r.start_ns for r in g), max(r.end_ns for r in g)) for g in _groups(rows)):
+        begin = start if reached is None else max(start, reached)
+        total += max(0, end - begin)
+        reached = end if reached is None else max(reached, end)
+    return total / 1e9
 
 
 ESTIMATORS: Final[Mapping[str, Estimator]] = {
@@ -168,6 +189,7 @@ ESTIMATORS: Final[Mapping[str, Estimator]] = {
     "sum_per_span": _sum_per_span,
     "integral": _unbounded(_integral),
     "time_mean": _time_mean,
-    "increase": _unbounded(_increase),
+    "increase": _increase,
+    "increase_per_span": _increase_per_span,
 }
 _DEFINED_FOR_NOTHING: Final = frozenset({"count", "sum", "unique"})

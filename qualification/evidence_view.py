@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from qualification import paths, schema, strictjson
+from qualification import paths, schema, spacing, strictjson
 from qualification.bench.raw import RequestRecord, TelemetrySample
 from qualification.clip import Clip, parse_wav
 from qualification.digest import sha256_file
@@ -126,6 +126,11 @@ class EvidenceView:
         return self._numbered("interruption")
 
     @cached_property
+    def samplers(self) -> tuple[dict[str, Any], ...]:
+        """Records of the telemetry processes, one a session, in order of their numbers."""
+        return self._numbered("sampler")
+
+    @cached_property
     def telemetry_by_session(self) -> tuple[tuple[TelemetrySample, ...], ...]:
         """Telemetry cut where a session begins: counters of a process start anew there."""
         starts = [session["started_ns"] for session in self.sessions[1:]]
@@ -145,6 +150,15 @@ class EvidenceView:
         if window not in self._windows:
             self._windows[window] = tuple(sample for sample in self.telemetry if start_ns <= sample.at_ns <= end_ns)
         return self._windows[window]
+
+    @cached_property
+    def moments(self) -> tuple[int, ...]:
+        """When telemetry was sampled."""
+        return tuple(sample.at_ns for sample in self.telemetry)
+
+    def telemetry_around(self, start_ns: int, end_ns: int) -> tuple[TelemetrySample, ...]:
+        """Telemetry that encloses `start_ns`..`end_ns`: one sample more on either side where there is one."""
+        return tuple(self.telemetry[index] for index in spacing.around(self.moments, start_ns, end_ns))
 
     def clip(self, path: str) -> Clip:
         """A stored utterance. Raises `BundleError` where it is no exact 24 kHz mono 16-bit WAV."""

@@ -1,8 +1,8 @@
-"""What the NVIDIA driver says of each accelerator, for telemetry: power, memory, utilisation, clock, throttle reasons.
+"""What the NVIDIA driver says of each accelerator, for telemetry: power, energy, memory, load, clocks, heat, throttling.
 
 Through the driver's own library (PyPI `nvidia-ml-py`), because starting `nvidia-smi` ten times a second would itself
 load the machine. Without a driver there are no accelerators to list; a figure that the driver refuses is None, never
-zero.
+zero. All accelerators that the driver lists are sampled: it takes no notice of `CUDA_VISIBLE_DEVICES`.
 """
 
 from __future__ import annotations
@@ -18,46 +18,69 @@ _T = TypeVar("_T")
 
 
 class Gpus:
-    """The accelerators of this machine; `sample` reads them all."""
+    """The accelerators of this machine; `sample` reads them all. `absent` says why there are none, else None."""
 
-    def __init__(self) -> None:
+    def __init__(self, library: Any = pynvml) -> None:
+        self._nvml = library
+        self._devices: list[_Device] = []
+        self.absent: str | None = None
         try:
-            pynvml.nvmlInit()
-        except pynvml.NVMLError:
-            self._handles: list[Any] = []
-            return
-        self._handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+            library.nvmlInit()
+            handles = [library.nvmlDeviceGetHandleByIndex(index) for index in range(library.nvmlDeviceGetCount())]
+            self._devices = [_Device(library, handle) for handle in handles]
+        except library.NVMLError as error:  # no library, no driver, or a driver that refuses
+            self.absent = f"{type(error).__name__}: {error}"
+
+    @property
+    def uuids(self) -> tuple[str, ...]:
+        """The driver's names of the accelerators."""
+        return tuple(device.uuid for device in self._devices)
 
     def sample(self, pids: Collection[int]) -> tuple[GpuSample, ...]:
         """One sample an accelerator; `pids` is the subject's process tree."""
-        return tuple(_sample(handle, pids) for handle in self._handles)
+        return tuple(device.sample(pids) for device in self._devices)
 
 
-def _sample(handle: Any, pids: Collection[int]) -> GpuSample:
-    memory = _told(lambda: pynvml.nvmlDeviceGetMemoryInfo(handle))
-    utilization = _told(lambda: pynvml.nvmlDeviceGetUtilizationRates(handle))
-    uuid = pynvml.nvmlDeviceGetUUID(handle)
-    return GpuSample(
-        uuid=uuid if isinstance(uuid, str) else uuid.decode(),
-        power_milliwatts=_told(lambda: int(pynvml.nvmlDeviceGetPowerUsage(handle))),
-        memory_used_bytes=None if memory is None else int(memory.used),
-        process_memory_bytes=_told(lambda: _held_by(handle, pids)),
-        utilization_percent=None if utilization is None else int(utilization.gpu),
-        sm_clock_mhz=_told(lambda: int(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM))),
-        throttle_reasons=_told(lambda: int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))),
-    )
+class _Device:
+    """One accelerator."""
+
+    def __init__(self, library: Any, handle: Any) -> None:
+        self._nvml = library
+        self._handle = handle
+        uuid = library.nvmlDeviceGetUUID(handle)
+        self.uuid = uuid if isinstance(uuid, str) else uuid.decode()
+
+    def sample(self, pids: Collection[int]) -> GpuSample:
+        nvml, handle = self._nvml, self._handle
+        running = self._told(lambda: nvml.nvmlDeviceGetComputeRunningProcesses(handle))
+        own = None if running is None else [process for process in running if process.pid in pids]
+        return GpuSample(
+            uuid=self.uuid,
+            power_milliwatts=self._number(lambda: nvml.nvmlDeviceGetPowerUsage(handle)),
+            energy_millijoules=self._number(lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle)),
+            memory_used_bytes=self._number(lambda: nvml.nvmlDeviceGetMemoryInfo(handle).used),
+            process_memory_bytes=_held_by(own),
+            processes=None if running is None else len(running),
+            subject_processes=None if own is None or (running and not own) else len(own),
+            utilization_percent=self._number(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu),
+            sm_clock_mhz=self._number(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
+            memory_clock_mhz=self._number(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)),
+            temperature_celsius=self._number(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
+            throttle_reasons=self._number(lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)),
+        )
+
+    def _number(self, ask: Callable[[], Any]) -> int | None:
+        told = self._told(ask)
+        return None if told is None else int(told)
+
+    def _told(self, ask: Callable[[], _T]) -> _T | None:
+        try:
+            return ask()
+        except self._nvml.NVMLError:
+            return None
 
 
-def _held_by(handle: Any, pids: Collection[int]) -> int | None:
+def _held_by(own: list[Any] | None) -> int | None:
     """Bytes that the tree holds, or None where the driver hides the figure or (in a container) knows other ids."""
-    running = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
-    held = [process.usedGpuMemory for process in running if process.pid in pids]
-    known = [int(value) for value in held if value is not None]
-    return sum(known) if known and len(known) == len(held) else None
-
-
-def _told(ask: Callable[[], _T]) -> _T | None:
-    try:
-        return ask()
-    except pynvml.NVMLError:
-        return None
+    known = [int(process.usedGpuMemory) for process in own or () if process.usedGpuMemory is not None]
+    return sum(known) if known and own is not None and len(known) == len(own) else None

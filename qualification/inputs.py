@@ -12,7 +12,7 @@ from typing import Any, cast
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from qualification import schema
-from qualification.bench.profiles import load_plan
+from qualification.bench.profiles import ENDS, load_plan, with_rate
 from qualification.bench.target import parse_target
 from qualification.container.faults import ContainerFault
 from qualification.container.reference import parse as parse_reference
@@ -37,7 +37,7 @@ class Options:
     `tier` is what the files must amount to; they decide. `accept_symlinks` follows links in the model directory, which
     then has no tier. `gates` asks for a subset; empty asks for all. `resume` is the directory
     of a run to go on with; what is not given then is what that run was begun with.
-    `rounds` splits the load profiles into so many rounds."""
+    `rounds` splits the load profiles into so many rounds; `eos_rate` adds so many requests for the rate of natural ends."""
 
     model: Path | None = None
     endpoint: str | None = None
@@ -57,6 +57,7 @@ class Options:
     gates: tuple[str, ...] = ()
     resume: Path | None = None
     rounds: int | None = None
+    eos_rate: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +103,9 @@ def prepare(options: Options) -> Inputs:
         workload = load_workload(options.workload)
         for tier in policy.tiers:
             # which one will run is known only when the weights are hashed
-            load_plan(tier, workload, options.plan, rounds=options.rounds)
+            plan = load_plan(tier, workload, options.plan, rounds=options.rounds)
+            if options.eos_rate is not None and any(profile.name == ENDS for profile in plan.profiles):
+                with_rate(plan, options.eos_rate, workload)
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}; give a file that can be read") from error
     return Inputs(
@@ -169,6 +172,8 @@ def _check_subject(options: Options) -> None:
                              "an endpoint runs already")  # fmt: skip
     if options.rounds is not None and not 1 <= options.rounds <= MAX_ROUNDS:
         raise UsageError(f"--rounds {options.rounds} is not within 1 and {MAX_ROUNDS}; a comparison needs 6")
+    if options.eos_rate is not None and options.eos_rate < 1:
+        raise UsageError(f"--eos-rate {options.eos_rate} is no number of requests; 600 can bound the rate at 0.5 %")
     if options.tier == "release" and options.model is None and options.image is None:
         raise UsageError("--tier release needs the published checkpoint; name its directory with --model")
     subjects = (options.endpoint, options.engine_command, options.image, options.container)

@@ -8,6 +8,7 @@ from then on. A subject that dies, Ctrl-C or a kill costs the requests in flight
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from typing import Literal
@@ -21,7 +22,7 @@ from qualification.bench.profiles import Plan, Profile
 from qualification.bench.storing import audio_path, stored_ids
 from qualification.bundle import BundleWriter
 from qualification.journal import Journal, Unit, UnitWriter, begun, sync_file
-from qualification.progress import Screen
+from qualification.progress import Screen, TimeLeft
 from qualification.subject import Subject
 from qualification.workload import Workload
 
@@ -59,8 +60,13 @@ class Measurer:
             SubjectError: the subject died or stopped answering; what came before is in the journal.
         """
         profiles = {profile.name: profile for profile in self._plan.profiles}
-        for unit in units:
+        todo, left = list(units), TimeLeft()
+        for number, unit in enumerate(todo, start=1):
+            began = time.monotonic()
             self._unit(profiles[unit.profile], unit)
+            left.add(unit.profile, time.monotonic() - began)
+            if todo[number:]:
+                self._screen.step("left", left.words([later.profile for later in todo[number:]]))
 
     def _unit(self, profile: Profile, unit: Unit) -> None:
         self._journal.log("unit", unit=begun(unit))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from qualification import paths
-from qualification.derivation import ALL_AUDIO, ALL_SAMPLES
+from qualification.derivation import ALL_AUDIO, ALL_SAMPLES, PER_AUDIO_MINUTE
 from qualification.results import Derivation, Outcome
 
 _LATENCIES: Final = (
@@ -75,13 +75,25 @@ def _of_profile(profile: Mapping[str, Any]) -> Iterator[Metric]:
 
 def _of_window(name: str, window: Mapping[str, str]) -> Iterator[Metric]:
     for key, title, unit, field, estimator in (
+        ("telemetry.gap.max", "longest stretch without a sample", "ms", "gap_ms", "max"),
         ("memory.rss.peak", "peak resident memory", "bytes", "rss_bytes", "max"),
+        ("memory.pss.peak", "peak proportional memory", "bytes", "pss_bytes", "max"),
         ("cpu", "processor time", "s", "cpu_s", "increase"),
+        ("others.cpu", "processors busy with other work", "processors", "others_cpu_s", "increase_per_span"),
+        ("cpu.power.mean", "mean power of the processor packages", "W", "package_energy_j", "increase_per_span"),
         ("cpu.energy", "energy of the processor packages", "J", "package_energy_j", "increase"),
+        ("cpu.energy.per_minute", "the same for a minute of audio", "J/min", "package_energy_j", PER_AUDIO_MINUTE),
         ("gpu.memory.peak", "peak memory of the subject on an accelerator", "bytes", "gpu_process_memory_bytes", "max"),
+        ("gpu.utilization.mean", "mean load of an accelerator", "%", "gpu_utilization_percent", "mean"),
+        ("gpu.sm_clock.least", "least processor clock of an accelerator", "MHz", "gpu_sm_clock_mhz", "min"),
+        ("gpu.memory_clock.least", "least memory clock of an accelerator", "MHz", "gpu_memory_clock_mhz", "min"),
+        ("gpu.temperature.peak", "peak temperature of an accelerator", "°C", "gpu_temperature_c", "max"),
+        ("gpu.throttled", "share of samples throttled by power or heat", "share", "gpu_throttled", "mean"),
+        ("gpu.others", "most other processes on an accelerator", "count", "gpu_others", "max"),
         ("gpu.power.mean", "mean power of an accelerator", "W", "gpu_power_w", "time_mean"),
         ("gpu.power.peak", "peak power of an accelerator", "W", "gpu_power_w", "max"),
-        ("gpu.energy", "energy of the accelerators", "J", "gpu_power_w", "integral"),
+        ("gpu.energy", "energy of all accelerators", "J", "gpu_energy_j", "increase"),
+        ("gpu.energy.per_minute", "the same for a minute of audio", "J/min", "gpu_energy_j", PER_AUDIO_MINUTE),
     ):
         derivation = Derivation(file=paths.TELEMETRY, field=field, estimator=estimator, where=dict(window))
         yield Metric(id=f"{name.lower()}.{key}", title=f"{name}: {title}", unit=unit, derivation=derivation)
@@ -126,6 +138,7 @@ def _of_audio() -> Iterator[Metric]:
 def _of_machine() -> Iterator[Metric]:
     for key, title, unit, field, estimator in (
         ("memory.rss.peak", "peak resident memory of the subject", "bytes", "rss_bytes", "max"),
+        ("memory.pss.peak", "peak proportional memory of the subject", "bytes", "pss_bytes", "max"),
         ("cpu", "processor time of the subject", "s", "cpu_s", "increase"),
         ("processes.most", "most processes of the subject", "count", "processes", "max"),
         ("gpu.memory.peak", "peak memory in use on an accelerator", "bytes", "gpu_memory_bytes", "max"),
@@ -133,6 +146,23 @@ def _of_machine() -> Iterator[Metric]:
     ):
         derivation = Derivation(file=paths.TELEMETRY, field=field, estimator=estimator)
         yield Metric(id=f"run.{key}", title=title, unit=unit, derivation=derivation)
+    derivation = Derivation(file=paths.TELEMETRY, field="gap_ms", estimator="max", where={"phase": "measure"})
+    title = "longest stretch of a measured phase without a sample"
+    yield Metric(id="run.telemetry.gap.max", title=title, unit="ms", derivation=derivation)
+    yield from _of_idle_machine()
+
+
+def _of_idle_machine() -> Iterator[Metric]:
+    for key, title, unit, field, estimator in (
+        ("telemetry", "samples", "count", "at_ns", "count"),
+        ("others.cpu", "processors busy", "processors", "others_cpu_s", "increase_per_span"),
+        ("cpu.power.mean", "mean power of the processor packages", "W", "package_energy_j", "increase_per_span"),
+        ("gpu.power.mean", "mean power of an accelerator", "W", "gpu_power_w", "time_mean"),
+        ("gpu.memory.peak", "peak memory in use on an accelerator", "bytes", "gpu_memory_bytes", "max"),
+        ("gpu.processes", "most processes on an accelerator", "count", "gpu_processes", "max"),
+    ):
+        derivation = Derivation(file=paths.TELEMETRY, field=field, estimator=estimator, where={"phase": "idle"})
+        yield Metric(id=f"run.idle.{key}", title=f"idle machine: {title}", unit=unit, derivation=derivation)
 
 
 def _of_gates() -> Iterator[Metric]:

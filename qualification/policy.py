@@ -65,10 +65,12 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True)
 class EosLimits:
-    """`failure_rate_max` bounds the share of requests that do not end naturally."""
+    """`failure_rate_max` bounds the share of requests that do not end naturally; `claimed_rate_max` is the share for
+    the claim of a rate, which needs a profile of its own."""
 
     languages: tuple[str, ...]
     failure_rate_max: float
+    claimed_rate_max: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +103,13 @@ class BenchLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TelemetryLimits:
+    """`gap_ms_max`: longest stretch of a measured phase without a sample, milliseconds."""
+
+    gap_ms_max: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Limits:
     """Every threshold of a tier."""
 
@@ -108,6 +117,7 @@ class Limits:
     audio: AudioLimits
     bench: Mapping[str, BenchLimits]
     memory_rss_peak_bytes_max: int | None
+    telemetry: TelemetryLimits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,10 +287,11 @@ def _rules(document: Mapping[str, Any]) -> TierRules:
         not_applicable={item["gate"]: item["why"] for item in document["not_applicable"]},
         counts=Counts(**document["counts"]),
         limits=Limits(
-            eos=EosLimits(languages=tuple(eos["languages"]), failure_rate_max=eos["failure_rate_max"]),
+            eos=EosLimits(**{**eos, "languages": tuple(eos["languages"])}),
             audio=AudioLimits(**limits["audio"]),
             bench={name: BenchLimits(**values) for name, values in limits["bench"].items()},
             memory_rss_peak_bytes_max=limits["memory_rss_peak_bytes_max"],
+            telemetry=TelemetryLimits(**limits["telemetry"]),
         ),
     )
 

@@ -7,11 +7,12 @@ anything.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from statistics import fmean
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from qualification.bench.raw import RequestRecord
@@ -52,6 +53,8 @@ class Screen:
             MofNCompleteColumn(),
             TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
         )
         progress = Progress(*columns, console=self.console, transient=True, refresh_per_second=4)
         with progress if self.console.is_terminal else nullcontext():
@@ -89,6 +92,26 @@ def console_for(*, stderr: bool) -> Console:
     if not console.is_terminal:
         console.width = _PIPE_WIDTH
     return console
+
+
+class TimeLeft:
+    """How long the rest takes, from what units of the same profile took."""
+
+    def __init__(self) -> None:
+        self._took: dict[str, list[float]] = {}
+
+    def add(self, profile: str, seconds: float) -> None:
+        """A unit of this profile has ended."""
+        self._took.setdefault(profile, []).append(seconds)
+
+    def words(self, rest: Sequence[str]) -> str:
+        """The units of `rest`, named by their profiles, in a phrase."""
+        timed = [profile for profile in rest if profile in self._took]
+        seconds = round(sum(fmean(self._took[profile]) for profile in timed))
+        text = f"{len(rest)} unit{'' if len(rest) == 1 else 's'} of work"
+        text += f", about {seconds // 60}:{seconds % 60:02} min" if timed else ""
+        untimed = len(rest) - len(timed)
+        return text + (f" and {untimed} of which no like has been timed" if timed and untimed else "")
 
 
 class _Tally:

@@ -31,10 +31,10 @@ from qualification.source_state import SourceState
 
 _SAME: Final = (
     "endpoint", "precision", "device", "engine_command", "image", "container", "accept_symlinks", "gates",
-    "rounds",
+    "rounds", "eos_rate",
 )  # fmt: skip
 _KEPT: Final = re.compile(
-    r"(policy|pins|workload|identity|licences|environment)\.json|records/(session|interruption)-\d\d\.json"
+    r"(policy|pins|workload|identity|licences|environment)\.json|records/(session|sampler|fleet|interruption)-\d\d\.json"
     rf"|logs/.+|({paths.JOURNAL_DIRECTORY}|{paths.ABANDONED_DIRECTORY})/.+"
 )
 _DERIVED: Final = re.compile(

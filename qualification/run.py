@@ -9,8 +9,9 @@ one, a run that was resumed or that takes turns with another has more.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,14 @@ from qualification import paths, strictjson
 from qualification.assembly import assemble, units_of
 from qualification.bench.clock import Clock
 from qualification.bench.phases import PhaseLog, utc_now
-from qualification.bench.profiles import Plan, load_plan
+from qualification.bench.profiles import RATE, Plan, load_plan, with_rate
+from qualification.bench.statistics import share_upper95
 from qualification.bundle import BundleWriter, Report
 from qualification.container.session import ContainerSession, NoEngine, session_for
 from qualification.environment import capture_environment
 from qualification.errors import InputError, QualificationError, SubjectError
 from qualification.evidence_view import EvidenceView
+from qualification.fleet import ask_fleet, fleet_document, fleet_path
 from qualification.gates.table import GATES
 from qualification.identification import Parts, identify
 from qualification.inputs import Inputs
@@ -41,12 +44,13 @@ from qualification.sessions import (
     interruption_document,
     interruption_path,
     same_subject,
+    sampler_path,
     session_document,
     session_path,
 )
 from qualification.source_state import source_state
 from qualification.subject import Subject, at_endpoint, engine_command, process_start, started
-from qualification.telemetry import Sampler
+from qualification.telemetry import IDLE_SECONDS, Sampler
 from qualification.workload import Kind
 
 
@@ -77,6 +81,8 @@ class Run:
         self._subject: Subject | None = None
         self._container = session_for(inputs, self._clock)
         self._plan: Plan | None = None
+        self._sampler: Sampler | None = None
+        self._watching = ExitStack()
         self._tier = UNVERIFIED
         self.stage = "identify"
 
@@ -114,8 +120,10 @@ class Run:
         self._began = (utc_now(), self._clock.now_ns())
         self._enter("identify")
         self._copy_inputs()
-        if self._container is None or not self._in_container(self._container, units):
-            self._as_process(units)
+        with ExitStack() as self._watching:
+            if self._container is None or not self._in_container(self._container, units):
+                self._as_process(units)
+        self._sampler = None
         self._journal.log("ended")
 
     def left(self) -> tuple[Unit, ...]:
@@ -193,7 +201,17 @@ class Run:
             raise InputError(f"--tier {asked} was asked for, and the files are of tier {found.tier}: {found.sentence}")
         options = self._inputs.options
         plan = load_plan(found.tier, self._inputs.workload, options.plan, rounds=options.rounds)
+        if options.eos_rate is not None:
+            plan = with_rate(plan, options.eos_rate, self._inputs.workload)
+            self._tell_rate(plan)
         self._plan = narrowed(plan, self._inputs.gates_selected)
+
+    def _tell_rate(self, plan: Plan) -> None:
+        """What the requests for the rate can show at best."""
+        rate = next(profile for profile in plan.profiles if profile.name == RATE)
+        count = rate.rounds * rate.requests_per_round
+        best = f"without a miss they bound the rate at {share_upper95(0, count):.2%}"
+        self._screen.step("rate", f"{count} requests for the rate of natural ends, in {rate.rounds} rounds; {best}")
 
     @contextmanager
     def _launched(self, launching: AbstractContextManager[Subject]) -> Iterator[Subject]:
@@ -201,6 +219,7 @@ class Run:
         self._enter("launch")
         try:
             with ExitStack() as stack:
+                self._start_watching()
                 with self._phases.phase("setup", "start the subject"):
                     subject = stack.enter_context(launching)
                 self._subject = subject
@@ -229,8 +248,9 @@ class Run:
         assert self._plan is not None
         self._record(subject)
         self._enter("measure")
+        before = ask_fleet(subject.target, self._clock)
         try:
-            with self._sampler(subject, self._plan.parameters.telemetry_interval_ms):
+            with self._watched(subject, self._plan.parameters.telemetry_interval_ms):
                 Measurer(
                     plan=self._clamped(subject.capabilities.max_duration_seconds),
                     workload=self._inputs.workload,
@@ -245,6 +265,13 @@ class Run:
             if subject.alive():
                 raise
             raise SubjectError(f"{error}\n{subject.obituary()}") from error
+        self._keep_fleet(before, ask_fleet(subject.target, self._clock))
+
+    def _keep_fleet(self, *seen: Mapping[str, Any] | None) -> None:
+        number = self._journal.session
+        document = fleet_document(self._inputs.run_id, number, *seen)
+        if document is not None:
+            self._bundle.document(fleet_path(number), document)
 
     def _record(self, subject: Subject) -> None:
         """Machine and subject must be what they were; then the session has its record."""
@@ -275,12 +302,36 @@ class Run:
         seconds = min(parameters.max_duration_seconds, ceiling)
         return replace(self._plan, parameters=replace(parameters, max_duration_seconds=seconds))
 
-    def _sampler(self, subject: Subject, interval_ms: int) -> AbstractContextManager[object]:
-        """Telemetry of a process; of an endpoint there is none to be had."""
-        if subject.pid is None:
-            return nullcontext()
-        path = self._journal.telemetry(self._journal.session)
-        return Sampler(pid=subject.pid, clock=self._clock, path=path, interval_ms=interval_ms)
+    def _start_watching(self) -> None:
+        """Telemetry, once a session; of an endpoint's processes there is none to be had."""
+        if self._inputs.options.endpoint is None and self._sampler is None:
+            self._sampler = self._watching.enter_context(self._idle_sampler())
+
+    @contextmanager
+    def _idle_sampler(self) -> Iterator[Sampler]:
+        """Telemetry that has watched the idle machine for a while, before there is a subject. How it went is written
+        down whatever happens."""
+        number = self._journal.session
+        with Sampler(clock=self._clock, path=self._journal.telemetry(number)) as sampler:
+            try:
+                with self._phases.phase("idle", "idle machine, before the subject"):
+                    time.sleep(IDLE_SECONDS)
+                yield sampler
+            finally:
+                sampler.stop()
+                self._bundle.document(sampler_path(number), sampler.document(self._inputs.run_id, number))
+
+    @contextmanager
+    def _watched(self, subject: Subject, interval_ms: int) -> Iterator[None]:
+        """Telemetry of the subject's processes while inside."""
+        if self._sampler is None or subject.pid is None:
+            yield
+            return
+        self._sampler.watch(subject.pid, interval_ms)
+        try:
+            yield
+        finally:
+            self._sampler.stop()
 
     def seal(self) -> Qualified:
         """Write what is left of the record, evaluate every gate from the files, and seal; the journal is gone then."""

@@ -13,7 +13,8 @@ from qualification.paths import schema_directory
 SUFFIX: Final = ".schema.json"
 PREFIX: Final = "urn:assay:schema:"
 _VERSIONS: Final = {
-    "interruption": 2, "manifest": 2, "run": 2, "statement": 2, "summary": 2, "verification": 2,
+    "interruption": 2, "manifest": 2, "phases": 2, "policy": 2, "run": 2, "statement": 2, "summary": 2, "telemetry": 2,
+    "verification": 2,
 }  # every other schema is at its first  # fmt: skip
 _URN: Final = re.compile(rf"{PREFIX}([a-z-]+):v([0-9]+)")
 

@@ -17,6 +17,7 @@ from qualification.policy import Policy
 _READS: Final = {
     "eos.coverage": "EOS",
     "eos.rate": "EOS",
+    "eos.bound": "RATE",
     "bench.b1": "B1",
     "bench.b3": "B3",
     "bench.b6": "B6",

@@ -39,6 +39,11 @@ def interruption_path(number: int) -> str:
     return f"records/interruption-{number:02}.json"
 
 
+def sampler_path(number: int) -> str:
+    """Where the record of a session's telemetry process lies."""
+    return f"records/sampler-{number:02}.json"
+
+
 def session_document(
     journal: Journal,
     *,

@@ -11,6 +11,7 @@ from datetime import date
 from typing import Any, Final
 
 from qualification import schema
+from qualification.bench.raw import TelemetrySample
 from qualification.bench.statistics import share_upper95
 from qualification.derivation import evaluate
 from qualification.estimators import Estimate
@@ -107,10 +108,9 @@ def _limitations(
         if profile["standing"] == "informative":
             text = f"Profile {profile['name']} is informative only: {'; '.join(profile['reasons'])}."
             yield _limitation("informative_profile", text, "whoever runs the qualification")
-    if not any(gpu.power_milliwatts is not None for sample in evidence.telemetry for gpu in sample.gpus):
-        yield _limitation(
-            "no_accelerator_power", "No accelerator reported its power during the run.", "owner of the machine"
-        )
+    if not any(_has_energy(sample) for sample in evidence.telemetry):
+        text = "No energy counter could be read during the run, so energy is not given; it is never estimated."
+        yield _limitation("no_energy_counter", text, "owner of the machine")
     if run["source"]["commit"] is None or run["source"]["dirty"] is not False:
         text = "The source of the harness is not pinned to a clean commit, so the run cannot be repeated exactly."
         yield _limitation("source_not_pinned", text, "whoever runs the qualification")
@@ -130,6 +130,11 @@ def _interruptions(evidence: EvidenceView) -> Iterator[dict[str, str]]:
         "are kept in abandoned/ and count nowhere."
     )
     yield _limitation("interrupted", text, "whoever runs the qualification")
+
+
+def _has_energy(sample: TelemetrySample) -> bool:
+    counters = [sample.package_energy_microjoules, *(gpu.energy_millijoules for gpu in sample.gpus)]
+    return any(counter is not None for counter in counters)
 
 
 def _limitation(code: str, text: str, owner: str) -> dict[str, str]:

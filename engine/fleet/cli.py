@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 from engine.errors import EngineError, UsageError
+from engine.fleet.identity import declared_image
 from engine.fleet.plan import Plan, plan_for
 from engine.options import add_engine_arguments, engine_settings
 from engine.server.lifecycle import EXIT_CLEAN, EXIT_FORCED
@@ -17,37 +18,51 @@ from engine.server.settings import ServerSettings, add_flags, settings_from
 
 OBJECT_STORE_BYTES = 100_000_000  # nothing large goes through it: a packet of audio has 15 kB
 POLL_SECONDS = 0.2
+NODE_RESOURCE_SHARE = 0.001  # of the resource that marks a node: a mark, not a quantity
 DOOR_CALLS = 10_000  # open calls to the front door at once: one for each stream
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("fleet")
-    group.add_argument("--address", help="Ray cluster to join, for example auto; without it one is started here")
-    group.add_argument(
-        "--replicas", type=int, default=1, help="engine replicas, the least where --max-replicas is given"
-    )
-    group.add_argument("--max-replicas", type=int, help="scale up to so many; without it the number is fixed")
-    group.add_argument(
-        "--occupancy", type=float, default=0.7, help="share of its slots a replica is meant to have in use"
-    )
-    group.add_argument("--cpus-per-replica", type=float, default=1.0, help="CPU share that Ray reserves for a replica")
-    group.add_argument("--gpus-per-replica", type=float, default=0.0, help="GPU share that Ray reserves for a replica")
+    add = group.add_argument
+    add("--address", help="Ray cluster to join, for example auto; without it one is started here")
+    add("--replicas", type=int, default=1, help="engine replicas, the least where --max-replicas is given")
+    add("--max-replicas", type=int, help="scale up to so many; without it the number is fixed")
+    add("--occupancy", type=float, default=0.7, help="share of its slots that a replica is meant to have in use")
+    add("--cpus-per-replica", type=float, default=1.0, help="CPU share that Ray reserves for a replica")
+    add("--gpus-per-replica", type=float, default=0.0, help="GPU share that Ray reserves for a replica")
+    add("--node-resource", metavar="NAME", help="place replicas only on nodes that declare this Ray resource")
+    add("--surge-percent", type=int, default=0, help="extra replicas while one generation replaces another")
+    add("--roll", action="store_true", help="replace the replicas of the fleet that runs at --address, then return")
     add_flags(parser)
     add_engine_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until told to stop; settings are checked before anything starts."""
+    """Serve until told to stop, or roll; settings are checked before anything starts."""
     settings = settings_from(arguments, os.environ)
     plan = plan_for(
         engine_settings(arguments),
+        image=declared_image(os.environ),
         least=arguments.replicas,
         most=arguments.max_replicas or arguments.replicas,
         cpus=arguments.cpus_per_replica,
         gpus=arguments.gpus_per_replica,
+        resources={arguments.node_resource: NODE_RESOURCE_SHARE} if arguments.node_resource else {},
         occupancy=arguments.occupancy,
+        surge_percent=arguments.surge_percent,
     )
-    return serve(settings, plan, arguments.address)
+    return _roll(plan, arguments.address) if arguments.roll else serve(settings, plan, arguments.address)
+
+
+def _roll(plan: Plan, address: str | None) -> int:
+    if address is None:
+        raise UsageError("--roll needs the --address of the cluster where the fleet runs")
+    from engine.fleet import cluster
+
+    with cluster.joined(address, 0, OBJECT_STORE_BYTES):
+        cluster.roll(plan)
+    return EXIT_CLEAN
 
 
 def serve(settings: ServerSettings, plan: Plan, address: str | None) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from engine.contract import SpeechRequest
+from engine.contract import EngineCounters, SpeechRequest
 from engine.errors import EngineError, UsageError
 
 os.environ.setdefault("RAY_DEDUP_LOGS", "0")  # every log line of a replica counts
@@ -63,6 +63,20 @@ def deploy(plan: Plan) -> Any:
     return serve.run(_application(plan), name=APP, route_prefix=None)
 
 
+def roll(plan: Plan) -> None:
+    """Replace the replicas of the fleet that runs on the joined cluster by the plan's; returns once all are.
+
+    Raises:
+        EngineError: no fleet runs there, or the new replicas cannot start; the old ones go on serving then.
+    """
+    if APP not in serve.status().applications:
+        raise UsageError("no fleet runs on this cluster; start one without --roll")
+    try:
+        deploy(plan)
+    except (RuntimeError, RayError) as error:
+        raise EngineError(f"the new replicas cannot start: {error}") from error
+
+
 def take_down() -> None:
     """Remove the deployment; replicas finish their streams first."""
     serve.delete(APP)
@@ -74,23 +88,29 @@ class ServeCluster:
     def __init__(self, plan: Plan, door: Any) -> None:
         self._plan = plan
         self._door = door
-        self._speak: Any = None
+        self._handle: Any = None
 
     def deploy(self, roster: Roster) -> None:
         """See `Cluster.deploy`."""
         membership.listen(roster.update, roster.lose)
         try:
-            self._speak = deploy(self._plan).options(method_name="speak")
+            self._handle = deploy(self._plan).options()
         except (RuntimeError, RayError) as error:
             raise EngineError(f"the replicas cannot start: {error}") from error
         if not roster.wait_for(self._plan.least, START_SECONDS):
             raise EngineError(f"{self._plan.least} replicas did not come up within {START_SECONDS:g} s; see ray status")
-        if roster.odd:
-            raise EngineError(describe_odd(roster))
 
     def speak(self, key: str, request: SpeechRequest) -> ServeCall:
         """See `Cluster.speak`."""
-        return ServeCall(self._speak.remote(key, request, self._door))
+        return ServeCall(self._handle.speak.remote(key, request, self._door))
+
+    async def count(self, key: str) -> EngineCounters:
+        """See `Cluster.count`."""
+        try:
+            counters: EngineCounters = await self._handle.count.remote(key)
+        except (RayError, membership.ReplicaGone) as error:
+            raise ReplicaLost from error
+        return counters
 
 
 class ServeCall:
@@ -113,14 +133,6 @@ class ServeCall:
         self._response.cancel()
 
 
-def describe_odd(roster: Roster) -> str:
-    """Which replicas do not belong to the fleet, and why, in one sentence."""
-    found = [
-        f"replica {odd.card.key} on node {odd.card.node} differs in {', '.join(odd.differs)}" for odd in roster.odd
-    ]
-    return f"{'; '.join(found)}; give every node the same model and image"
-
-
 def _application(plan: Plan) -> Any:
     scaled: dict[str, Any] = {"num_replicas": plan.least}
     if plan.most > plan.least:
@@ -129,17 +141,18 @@ def _application(plan: Plan) -> Any:
                 min_replicas=plan.least,
                 max_replicas=plan.most,
                 target_ongoing_requests=max(1.0, plan.occupancy * plan.slots),
-                upscale_delay_s=5.0,
-                downscale_delay_s=60.0,
+                upscale_delay_s=plan.scale_up_seconds,
+                downscale_delay_s=plan.scale_down_seconds,
                 metrics_interval_s=1.0,
-                look_back_period_s=5.0,
+                look_back_period_s=2.0,
             )
         }
     deployment = serve.deployment(
         Replica,
         name="Replica",
         max_ongoing_requests=plan.slots * OCCUPANCY_ROOM,
-        ray_actor_options={"num_cpus": plan.cpus, "num_gpus": plan.gpus},
+        ray_actor_options={"num_cpus": plan.cpus, "num_gpus": plan.gpus, "resources": dict(plan.resources)},
+        max_surge_percent=plan.surge_percent,
         graceful_shutdown_timeout_s=plan.drain_seconds,
         graceful_shutdown_wait_loop_s=0.5,
         health_check_period_s=HEALTH_SECONDS,

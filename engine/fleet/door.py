@@ -13,6 +13,7 @@ from uuid import UUID
 
 import ray
 
+from engine.fleet import report
 from engine.fleet.cluster import ServeCluster
 from engine.fleet.engine import FleetEngine
 from engine.fleet.line import Word
@@ -47,7 +48,8 @@ class FrontDoor:
     async def run(self) -> int:
         """Serve until stopped; returns the exit status."""
         engine = self._engine = FleetEngine(ServeCluster(self._plan, ray.get_runtime_context().current_actor))
-        service = build(self._settings, lambda: engine)
+        service = build(self._settings, lambda: engine, report.routes(engine.roster))
+        service.metrics.registry.register(report.FleetCollector(engine.roster))
         server = make_server(service, lambda: self._begin(lifecycle))
         lifecycle = self._lifecycle = Lifecycle(service, server.stop)
         with self._listener:

@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Protocol
 from uuid import UUID
 
-from engine.contract import EngineInfo, EngineState, SpeechRequest
+from engine.contract import EngineCounters, EngineInfo, EngineState, SpeechRequest
 from engine.errors import CapacityExhausted, EngineError, EngineUnavailable, RequestError
 from engine.fleet.line import Line, Word
+from engine.fleet.report import complaint
 from engine.fleet.roster import Member, Roster
 from engine.stream import BoundedStream
 
@@ -22,6 +23,7 @@ LOG = logging.getLogger("engine.fleet")
 
 OPEN_SECONDS = 5.0  # for a replica to admit or refuse a request
 CANCEL_SECONDS = 3.0  # for a replica to end a cancelled request
+COUNT_SECONDS = 2.0  # between two looks at a replica's counters
 REST_SECONDS = 30.0  # without new requests, for a replica that did not answer in time
 CLOSE_POLL_SECONDS = 0.05
 
@@ -55,6 +57,10 @@ class Cluster(Protocol):
         Raises:
             EngineError: they cannot start.
         """
+        ...
+
+    async def count(self, key: str) -> EngineCounters:
+        """What the engine of replica `key` has done so far. Raises `ReplicaLost`."""
         ...
 
     def speak(self, key: str, request: SpeechRequest) -> Call:
@@ -95,14 +101,25 @@ class FleetEngine:
     def active_requests(self) -> int:
         return len(self._lines)
 
+    @property
+    def counters(self) -> EngineCounters:
+        """Sum over replicas, as they last told."""
+        return self.roster.counters
+
+    @property
+    def complaint(self) -> str | None:
+        """See `ComposedEngine.complaint`."""
+        return complaint(self.roster)
+
     def start(self) -> None:
-        """Deploy and return once the replicas are admitted.
+        """Deploy and return once the replicas are admitted, or one of them is found odd.
 
         Raises:
-            EngineError: they cannot start, or one of them differs from the first.
+            EngineError: they cannot start.
         """
         self._cluster.deploy(self.roster)
         self._started = True
+        asyncio.run_coroutine_threadsafe(self._look_after(), self._loop)
 
     def submit(self, request: SpeechRequest) -> BoundedStream:
         """See `SpeechEngine.submit`. A replica that turns out to be full or gone is passed over for the next."""
@@ -174,6 +191,20 @@ class FleetEngine:
         except Exception as error:  # noqa: BLE001  # a fault of the replica's own code: its request alone fails
             LOG.error("replica_fault", extra={"fields": {"replica": line.member.index, "type": type(error).__name__}})
         line.lose("backend_unavailable", "the replica that spoke is gone; send the request again")
+
+    async def _look_after(self) -> None:
+        while not self._closing:
+            await asyncio.gather(*(self._count(member) for member in self.roster.members if member.listed))
+            await asyncio.sleep(COUNT_SECONDS)
+
+    async def _count(self, member: Member) -> None:
+        try:
+            async with asyncio.timeout(OPEN_SECONDS):
+                member.counters = await self._cluster.count(member.card.key)
+        except ReplicaLost:
+            self.roster.lose(member.card.key)
+        except TimeoutError:
+            self._rest(member)
 
     async def _last_word(self, line: Line) -> None:
         try:

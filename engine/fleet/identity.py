@@ -29,6 +29,12 @@ class Identity:
     engine_source: str
     image: str | None
 
+    @property
+    def model(self) -> str:
+        """One digest over all files: SHA-256 of the sorted lines `<sha256>  <path>`, as an image's label has it."""
+        lines = sorted(f"{digest}  {path}\n" for path, digest in self.model_files.items())
+        return f"sha256:{hashlib.sha256(''.join(lines).encode()).hexdigest()}"
+
     def differences(self, other: Identity) -> list[str]:
         """What of `self` is not as in `other`, by name; empty when both are the same."""
         names = sorted(self.model_files.keys() | other.model_files.keys())
@@ -43,11 +49,21 @@ def identify(model: Path, environ: Mapping[str, str] = os.environ) -> Identity:
     Raises:
         UsageError: ASSAY_IMAGE_DIGEST is no digest.
     """
+    image = declared_image(environ)
+    files = {str(path.relative_to(model)): _sha256(path) for path in sorted(model.rglob("*")) if path.is_file()}
+    return Identity(model_files=files, engine_source=_source_digest(), image=image)
+
+
+def declared_image(environ: Mapping[str, str]) -> str | None:
+    """The digest that the deployment says it runs.
+
+    Raises:
+        UsageError: it is no digest.
+    """
     image = environ.get(IMAGE_VARIABLE) or None
     if image is not None and not IMAGE_FORM.fullmatch(image):
         raise UsageError(f"{IMAGE_VARIABLE}={image!r} is no digest; give sha256: and 64 hexadecimal digits")
-    files = {str(path.relative_to(model)): _sha256(path) for path in sorted(model.rglob("*")) if path.is_file()}
-    return Identity(model_files=files, engine_source=_source_digest(), image=image)
+    return image
 
 
 def _source_digest() -> str:

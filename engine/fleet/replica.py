@@ -14,7 +14,15 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from engine.contract import AudioPacket, EngineState, SpeechEngine, SpeechEvent, SpeechRequest
+from engine.contract import (
+    AudioPacket,
+    CountingEngine,
+    EngineCounters,
+    EngineState,
+    SpeechEngine,
+    SpeechEvent,
+    SpeechRequest,
+)
 from engine.errors import EngineError, RequestError
 from engine.fleet.cards import write_card
 from engine.fleet.identity import Identity
@@ -58,6 +66,10 @@ class Replica:
             self._engine.cancel(request.request_id)
             await speaking
             raise
+
+    async def count(self, key: str) -> EngineCounters:
+        """What the engine has done so far; zeros for one that does not count."""
+        return self._engine.counters if isinstance(self._engine, CountingEngine) else EngineCounters()
 
     def __del__(self) -> None:
         """Serve calls this once no call is open."""

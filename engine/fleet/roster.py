@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from engine.contract import EngineInfo
+from engine.contract import EngineCounters, EngineInfo
 from engine.fleet.identity import Identity
 
 
@@ -35,6 +35,7 @@ class Member:
     index: int
     listed: bool = True
     rests_until: float = 0.0  # monotonic seconds
+    counters: EngineCounters = field(default_factory=EngineCounters)  # as last heard
     active: set[UUID] = field(default_factory=set)
 
     @property
@@ -58,6 +59,7 @@ class Roster:
         self._lock = threading.Condition()
         self._members: dict[str, Member] = {}
         self._odd: dict[str, Odd] = {}
+        self._gone = EngineCounters()  # of replicas that are no more
 
     @property
     def members(self) -> list[Member]:
@@ -78,6 +80,12 @@ class Roster:
                 member.card.info.max_concurrent_requests if member.listed else len(member.active)
                 for member in self._members.values()
             )
+
+    @property
+    def counters(self) -> EngineCounters:
+        """Sum over all replicas there ever were: it only grows."""
+        with self._lock:
+            return _sum([self._gone, *(member.counters for member in self._members.values())])
 
     def update(self, cards: Iterable[Card]) -> None:
         """Take in the present replicas: newcomers are admitted or found odd, absent ones are no longer listed."""
@@ -136,5 +144,15 @@ class Roster:
             self._members[card.key] = Member(card=card, index=index)
 
     def _drop_if_done(self, member: Member) -> None:
-        if not member.listed and not member.active:
-            self._members.pop(member.card.key, None)
+        if not member.listed and not member.active and member.card.key in self._members:
+            del self._members[member.card.key]
+            self._gone = _sum([self._gone, member.counters])
+
+
+def _sum(counters: Iterable[EngineCounters]) -> EngineCounters:
+    found = list(counters)
+    return EngineCounters(
+        frame_steps=sum(one.frame_steps for one in found),
+        rows_advanced=sum(one.rows_advanced for one in found),
+        graph_replays=sum(one.graph_replays for one in found),
+    )

@@ -29,6 +29,13 @@ class Ready(Answer):
     engine_loaded: bool
 
 
+class Complaint(Ready):
+    """GET /health/ready of an engine made of several that do not belong together; `detail` names the odd one."""
+
+    status: Literal["ready", "not_ready"] = "not_ready"
+    detail: str
+
+
 class Capabilities(Answer):
     """GET /v1/capabilities. Sizes in bytes, durations in seconds."""
 

@@ -29,30 +29,35 @@ def build_app(service: Service) -> ASGIApp:
     openai = OpenAISpeechEndpoint(service)
     routes: list[BaseRoute] = [
         *small.routes(service),
+        *service.routes,
         Route("/v1/voice-design/speech", SpeechEndpoint(service), methods=["POST"]),
         Route("/v1/audio/speech", openai, methods=["POST"]),
         Route("/v1/models", openai.models, methods=["GET"]),
     ]
     middleware = [
+        *_cors(names(settings.cors_origins)),
         Middleware(Door, metrics=service.metrics, settings=settings),
         Middleware(_RouteName, routes=routes),
     ]
-    origins = names(settings.cors_origins)
-    if origins:
-        middleware.append(
-            Middleware(
-                CORSMiddleware,
-                allow_origins=origins,
-                allow_methods=["GET", "POST", "DELETE"],
-                allow_headers=["authorization", "content-type", "x-request-id"],
-                expose_headers=["x-request-id", "x-qwen3-seed", "x-finish-reason", "retry-after"],
-            )
-        )
     if not settings.hardened:
         routes += [Route("/openapi.json", _openapi(service), methods=["GET"]), *page.routes()]
     app = Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: _as_problem})
     app.router.redirect_slashes = False
     return app
+
+
+def _cors(origins: tuple[str, ...]) -> list[Middleware]:
+    """Outside of the door, so that a browser may read refusals too; nothing where no origin is named."""
+    if not origins:
+        return []
+    allowed = Middleware(
+        CORSMiddleware,
+        allow_origins=origins,
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["authorization", "content-type", "x-request-id"],
+        expose_headers=["x-request-id", "x-qwen3-seed", "x-finish-reason", "retry-after"],
+    )
+    return [allowed]
 
 
 def _openapi(service: Service) -> Callable[[Request], Awaitable[Response]]:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from enum import StrEnum
 
-from engine.contract import SAMPLE_RATE_HZ, SAMPLES_PER_FRAME, EngineInfo, EngineState, SpeechEngine
+from engine.contract import SAMPLE_RATE_HZ, SAMPLES_PER_FRAME, ComposedEngine, EngineInfo, EngineState, SpeechEngine
 from engine.server.bodies import Bounds
 from engine.server.problems import RETRY_AFTER_SECONDS, Problem
 from engine.server.settings import ServerSettings
@@ -57,6 +57,11 @@ class Backend:
     @property
     def ready(self) -> bool:
         return self.phase is Phase.SERVING and self.engine is not None and self.engine.state is EngineState.READY
+
+    @property
+    def complaint(self) -> str | None:
+        """What an engine made of several finds wrong with itself. It may serve nevertheless."""
+        return self.engine.complaint if self.ready and isinstance(self.engine, ComposedEngine) else None
 
     @property
     def info(self) -> EngineInfo | None:

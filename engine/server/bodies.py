@@ -170,6 +170,11 @@ class SpeechBody(Body):
         return wav is True or stream is False
 
 
+def language_name(given: str) -> str:
+    """The engine's name of a language; only ASCII letters have a case here, since `lower` makes a k of the Kelvin sign."""
+    return given.lower() if given.isascii() else given
+
+
 Model = TypeVar("Model", bound=Body)
 
 
@@ -227,7 +232,7 @@ def speech_request(body: SpeechBody, request_id: UUID, bounds: Bounds) -> Speech
         voice_description=body.voice_description,
         seed=body.seed,
         seconds=bounds.duration(body.max_duration_seconds if "max_duration_seconds" in body.model_fields_set else None),
-        language=body.language.lower(),
+        language=language_name(body.language),
         sampling=body.sampling,
     )
 

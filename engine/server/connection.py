@@ -11,9 +11,10 @@ import asyncio
 import contextlib
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import h11
+from starlette.types import Message
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from engine.server.problems import Problem
@@ -33,6 +34,33 @@ class ConnectionLimits:
     flush: float
 
 
+class _Joining:
+    """A transport that can keep one write back until the next, so that an answer's head leaves with its body."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._held = b""
+        self._hold_next = False
+
+    def hold_next(self) -> None:
+        """Keep the next write back."""
+        self._hold_next = True
+
+    def write(self, data: bytes) -> None:
+        if self._hold_next:
+            self._hold_next, self._held = False, data
+        elif data or self._held:
+            self._transport.write(self._held + data)
+            self._held = b""
+
+    def close(self) -> None:
+        self.write(b"")
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class Connection(H11Protocol):
     """uvicorn's protocol with bounds. `sweep` must be called a few times a second."""
 
@@ -47,7 +75,8 @@ class Connection(H11Protocol):
         self._received = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        self._joining = _Joining(transport)
+        super().connection_made(cast(asyncio.Transport, self._joining))
         transport.set_write_buffer_limits(high=0)
         self._awaiting_since = self.loop.time()
         if len(self.connections) > self._limits.max_connections:
@@ -80,8 +109,11 @@ class Connection(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP with a problem document; cut the connection where an answer has already begun."""
         if self._answering():
-            self.abort()
-            return
+            if self.cycle.response_started:
+                self.abort()
+                return
+            self.cycle.disconnected = True  # the body broke off: the application has nobody left to answer
+            self.cycle.message_event.set()
         hint = getattr(sys.exc_info()[1], "error_status_hint", 400)
         code = "headers_too_large" if hint == 431 else "malformed_request"
         self._refuse(Problem(code, "the request is not HTTP/1.1 within this server's limits; correct the client"))
@@ -118,9 +150,9 @@ class Connection(H11Protocol):
 
     def _refuse(self, problem: Problem) -> None:
         body = problem.body()
-        headers = [*problem.headers().items(), ("content-length", str(len(body))), ("connection", "close")]
+        headers = {**problem.headers(), "content-length": str(len(body)), "connection": "close"}
         with contextlib.suppress(h11.LocalProtocolError):  # an answer was already sent: only close
-            self._write(h11.Response(status_code=problem.status, headers=headers))
+            self._write(h11.Response(status_code=problem.status, headers=list(headers.items())))
             self._write(h11.Data(data=body))
             self._write(h11.EndOfMessage())
         self.transport.close()
@@ -143,5 +175,10 @@ class Connection(H11Protocol):
         self.transport.write(self.conn.send(event) or b"")
 
     async def _with_connection(self, scope: Any, receive: Any, send: Any) -> None:
+        async def joining(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._joining.hold_next()
+            await send(message)
+
         scope[SCOPE_KEY] = self
-        await self._asgi_app(scope, receive, send)
+        await self._asgi_app(scope, receive, joining)

@@ -54,12 +54,17 @@ class Desk:
     def ready(self) -> bool:
         return self._backend.ready and not self.tombstones
 
-    def check(self) -> SpeechEngine:
-        """The engine, where requests are admitted at all.
+    def check(self, request_id: UUID) -> SpeechEngine:
+        """The engine, where a request of this id would be admitted now: asked before its body is read.
 
         Raises:
-            Problem: 503, with the code that says why not.
+            Problem: 409, 429, or 503 with the code that says why not.
         """
+        engine = self._engine()
+        self._require_room(request_id, engine)
+        return engine
+
+    def _engine(self) -> SpeechEngine:
         engine = self._backend.admitting()
         if self.tombstones:
             detail = "the engine did not end an earlier request; the server must be restarted"
@@ -73,8 +78,8 @@ class Desk:
         Raises:
             Problem: 409, 429, 503, or what the engine refuses.
         """
-        engine = self.check()
-        slot = self._reserve(request.request_id, engine.info.max_concurrent_requests)
+        engine = self._engine()
+        slot = self._reserve(request.request_id, engine)
         try:
             stream = await self._submit(engine, request)
         except BaseException:
@@ -121,11 +126,15 @@ class Desk:
         self._submitting.shutdown(wait=False, cancel_futures=True)
         self._cancelling.shutdown(wait=False, cancel_futures=True)
 
-    def _reserve(self, request_id: UUID, slots: int) -> _Slot:
+    def _require_room(self, request_id: UUID, engine: SpeechEngine) -> None:
+        slots = engine.info.max_concurrent_requests
         if request_id in self._slots:
             raise from_engine(RequestIdInUse(request_id))
         if len(self._slots) >= slots:
             raise from_engine(CapacityExhausted(slots))
+
+    def _reserve(self, request_id: UUID, engine: SpeechEngine) -> _Slot:
+        self._require_room(request_id, engine)
         slot = self._slots[request_id] = _Slot()
         self._metrics.active.set(len(self._slots))
         return slot

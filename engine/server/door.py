@@ -10,6 +10,7 @@ from collections import OrderedDict
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from engine.server import page
 from engine.server.connection import SCOPE_KEY
 from engine.server.exchange import ACCOUNT_KEY, Account, Disconnected
 from engine.server.logs import fault
@@ -18,7 +19,9 @@ from engine.server.problems import Problem
 from engine.server.settings import ServerSettings
 
 LOG = logging.getLogger("engine.server")
-OPEN_PATHS = frozenset({"/health/live", "/health/ready"})
+OPEN_PATHS = frozenset(
+    {"/health/live", "/health/ready", *page.FILES}
+)  # the page holds no secret and asks for the token
 SPEECH_PATHS = frozenset({"/v1/voice-design/speech", "/v1/audio/speech"})
 ADDRESSES_KEPT = 4_096
 
@@ -78,11 +81,13 @@ class Door:
             _log(scope, account)
 
     def _check(self, scope: Scope) -> None:
-        path = scope["path"]
+        path, headers = scope["path"], Headers(scope=scope)
         if sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > self._header_limit:
             raise Problem("headers_too_large", f"the headers may have at most {self._header_limit} bytes")
+        if {"content-length", "transfer-encoding"} <= set(headers):  # a proxy in front may have read the other one
+            raise Problem("malformed_request", "give the body's length once: Content-Length or Transfer-Encoding")
         if self._token is not None and path not in OPEN_PATHS and scope["method"] != "OPTIONS":
-            kind, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
+            kind, _, given = headers.get("authorization", "").partition(" ")
             if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):
                 raise Problem("unauthorized", "send Authorization: Bearer with this server's token")
         if self._rate is not None and path in SPEECH_PATHS:

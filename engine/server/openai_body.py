@@ -27,6 +27,7 @@ from engine.server.bodies import (
     SamplingBody,
     build_request,
     language_field,
+    language_name,
     random_seed,
 )
 from engine.server.encoders import FORMATS, Format, available
@@ -146,7 +147,7 @@ def openai_request(body: OpenAISpeechBody, request_id: UUID, bounds: Bounds, mod
         voice_description=_description(body),
         seed=body.seed,
         seconds=bounds.duration(body.max_duration_seconds if "max_duration_seconds" in body.model_fields_set else None),
-        language=body.language.lower(),
+        language=language_name(body.language),
         sampling=SamplingBody(),
     )
 

@@ -37,7 +37,7 @@ class OpenAISpeechEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(scope, receive, send, self._service.settings)
         request_id = exchange.identify()
-        info = self._service.desk.check().info
+        info = self._service.desk.check(request_id).info
         body = validate(OpenAISpeechBody, await exchange.read_json())
         manner = manner_of(body)
         models = frozenset(self._service.models(info))

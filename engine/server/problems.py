@@ -73,12 +73,14 @@ class Problem(Exception):
         return KINDS[self.code].status
 
     def headers(self) -> dict[str, str]:
-        """Headers that belong to the code: Retry-After, Allow, WWW-Authenticate."""
+        """Headers that belong to the code: Retry-After, Allow, WWW-Authenticate, Connection."""
         found = {"content-type": MEDIA_TYPE, "cache-control": "no-store"}
         if self.retry_after is not None:
             found["retry-after"] = str(self.retry_after)
         if self.allow is not None:
             found["allow"] = self.allow
+        if self.code == "malformed_request":
+            found["connection"] = "close"  # where the next request begins is not known
         if self.code == "unauthorized":
             found["www-authenticate"] = "Bearer"
         return found

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from starlette.routing import BaseRoute
+
 from engine.contract import EngineInfo, SpeechEngine
 from engine.server.backend import Backend
 from engine.server.desk import Desk
@@ -22,6 +24,7 @@ class Service:
     backend: Backend
     desk: Desk
     metrics: Metrics
+    routes: tuple[BaseRoute, ...] = ()  # beside the server's own
     created: int = field(default_factory=lambda: int(time.time()))  # Unix seconds
 
     def models(self, info: EngineInfo) -> tuple[str, ...]:
@@ -29,9 +32,12 @@ class Service:
         return (info.model, *names(self.settings.model_aliases))
 
 
-def build(settings: ServerSettings, make_engine: Callable[[], SpeechEngine]) -> Service:
-    """Wire the parts together; nothing starts yet."""
+def build(
+    settings: ServerSettings, make_engine: Callable[[], SpeechEngine], routes: tuple[BaseRoute, ...] = ()
+) -> Service:
+    """Wire the parts together; nothing starts yet. `routes` are served beside the server's own."""
     metrics = Metrics()
     backend = Backend(make_engine, settings)
     patience = Patience(stall=settings.stall_seconds, retirement=settings.retirement_seconds)
-    return Service(settings=settings, backend=backend, desk=Desk(backend, metrics, patience), metrics=metrics)
+    desk = Desk(backend, metrics, patience)
+    return Service(settings=settings, backend=backend, desk=desk, metrics=metrics, routes=routes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
@@ -18,7 +19,9 @@ from engine.contract import MAX_TEXT_BYTES, MAX_VOICE_DESCRIPTION_BYTES
 from engine.errors import UsageError
 
 PREFIX = "ASSAY_"
+TOKEN_VARIABLE = f"{PREFIX}AUTH_TOKEN"
 LONGEST_GRACE_SECONDS = 20.0
+ORIGIN = r"\*|[a-z][a-z0-9+.-]*://[^/\s,]+"  # as browsers write it: no path, no slash at the end
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -77,9 +80,15 @@ class ServerSettings:
         0, "speech requests a client address may make each minute; 0 sets no limit", *_within(0, 1_000_000)
     )
     auth_token_file: str = _row(
-        "", "file whose first line is the bearer token that clients must send (health checks are exempt)"
+        "",
+        "file whose first line is the bearer token that clients must send (health checks and the page's files are exempt)",
     )
-    cors_origins: str = _row("", "comma-separated origins that browsers may call from; empty switches CORS off")
+    cors_origins: str = _row(
+        "",
+        "comma-separated origins that browsers may call from; empty switches CORS off",
+        "`*`, or scheme://host[:port] each",
+        lambda value: all(re.fullmatch(ORIGIN, name) for name in names(value)),
+    )
     model_aliases: str = _row("", "comma-separated further names that /v1/audio/speech accepts as `model`")
     hardened: bool = _row(False, "serve neither the page at / nor /openapi.json")
     log_level: str = _row("info", "least severe log line to write", ", ".join(LOG_LEVELS), LOG_LEVELS.__contains__)
@@ -99,17 +108,16 @@ class ServerSettings:
         """The bearer token, from the file or from ASSAY_AUTH_TOKEN; None when neither is set.
 
         Raises:
-            UsageError: the file cannot be read or holds no token.
+            UsageError: the file cannot be read, or what is there is no token; an empty one is never taken for none.
         """
         if not self.auth_token_file:
-            return os.environ.get(f"{PREFIX}AUTH_TOKEN") or None
+            given = os.environ.get(TOKEN_VARIABLE)
+            return None if given is None else _token(given, TOKEN_VARIABLE)
         try:
             lines = Path(self.auth_token_file).read_text("utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"auth_token_file {self.auth_token_file}: {error}; give a readable text file") from error
-        if not lines or not lines[0].strip():
-            raise UsageError(f"auth_token_file {self.auth_token_file} is empty; its first line is the token")
-        return lines[0].strip()
+        return _token(lines[0] if lines else "", f"the first line of auth_token_file {self.auth_token_file}")
 
 
 def flag(row: Field[Any]) -> str:
@@ -174,6 +182,15 @@ def as_table() -> str:
 def names(listed: str) -> tuple[str, ...]:
     """Split a comma-separated setting."""
     return tuple(name.strip() for name in listed.split(",") if name.strip())
+
+
+def _token(given: str, source: str) -> str:
+    token = given.strip()
+    if not token:
+        raise UsageError(f"{source} is empty; give a token there, or remove it to serve without one")
+    if not re.fullmatch(r"[!-~]+", token):
+        raise UsageError(f"{source} is no bearer token; use visible ASCII characters without spaces")
+    return token
 
 
 def _kind(row: Field[Any]) -> type[Any]:

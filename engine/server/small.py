@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute, Route
 
 from engine.contract import frames_for
 from engine.server import requestid
-from engine.server.answers import Answer, Cancellation, Capabilities, Live, Ready
+from engine.server.answers import Answer, Cancellation, Capabilities, Complaint, Live, Ready
 from engine.server.backend import Phase
 from engine.server.exchange import ACCOUNT_KEY
 from engine.server.metrics import CONTENT_TYPE
@@ -55,6 +55,10 @@ def routes(service: Service) -> list[BaseRoute]:
 def _readiness(service: Service) -> Response:
     info = service.backend.info
     ready = service.desk.ready
+    complaint = service.backend.complaint
+    if complaint is not None:
+        answer_odd = Complaint(model=info.model if info else None, engine_loaded=ready, detail=complaint)
+        return _json(answer_odd, 503)
     answer = Ready(
         status="ready" if ready else "not_ready",
         model=info.model if info else None,

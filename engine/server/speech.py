@@ -24,7 +24,7 @@ class SpeechEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(scope, receive, send, self._service.settings)
         request_id = exchange.identify()
-        engine = self._service.desk.check()
+        engine = self._service.desk.check(request_id)
         body = validate(SpeechBody, await exchange.read_json())
         buffered = body.buffered
         request = speech_request(body, request_id, self._service.backend.bounds(engine.info))

@@ -1,7 +1,8 @@
 """When each part of a run began and ended, on the run's monotonic clock and in UTC.
 
 Telemetry windows and plausibility checks hang on these, so a phase is logged by the code that runs it, with both
-clocks read at both ends. A phase that is cut short by an error is logged too: it ended when it ended.
+clocks read at both ends: a round leaves four events, the begin and the end of its warm-up and of its measurement. A
+phase that is cut short by an error is logged too: it ended when it ended.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Literal
 from qualification.bench.clock import Clock
 from qualification.schema import urn
 
-PhaseKind = Literal["setup", "warmup", "measure", "other"]
+PhaseKind = Literal["idle", "setup", "warmup", "measure", "other"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,11 +17,13 @@ from typing import Any, Literal
 
 from qualification import schema, strictjson
 from qualification.bench.load import Load, LoadKind
-from qualification.errors import InputError
+from qualification.errors import InputError, UsageError
 from qualification.paths import SAMPLES_DIRECTORY, data_file
 from qualification.workload import Kind, WorkItem, Workload
 
 PLAN = "plan.json"
+ENDS, RATE = "EOS", "RATE"
+_WALKS_A_ROUND = 5  # a round is what a killed run repeats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +111,40 @@ def load_plan(tier: str, workload: Workload, path: Path | None = None, *, rounds
         profiles=tuple(profile if rounds is None else _split(profile, workload, rounds) for profile in profiles),
         parameters=Parameters(**rules["parameters"]),
     )
+
+
+def with_rate(plan: Plan, requests: int, workload: Workload) -> Plan:
+    """The plan with a profile `RATE` after its `EOS`: the same sentences and load, at least `requests` of them, each with
+    a seed of its own, in rounds.
+
+    Raises:
+        UsageError: the plan has no profile `EOS`, or the workload has fewer seeds than that.
+    """
+    ends = next((profile for profile in plan.profiles if profile.name == ENDS), None)
+    if ends is None:
+        raise UsageError(f"--eos-rate: the plan of this tier has no profile {ENDS}; its model's speech ends by no rule")
+    walks = -(-requests // len(ends.entries))
+    rounds = -(-walks // _WALKS_A_ROUND)
+    repeats = -(-walks // rounds)
+    seeds = min(len(workload.entry(name).seeds) for name in ends.entries)
+    if rounds * repeats > seeds:
+        raise UsageError(
+            f"--eos-rate {requests} asks for {rounds * repeats} seeds a sentence and the workload has {seeds}; ask for at most "
+            f"{seeds * len(ends.entries)}, or give a workload with more"
+        )
+    rate = replace(
+        ends,
+        name=RATE,
+        title=f"natural ends, {rounds * repeats} seeds a sentence",
+        samples=f"{SAMPLES_DIRECTORY}/{RATE.lower()}.jsonl",
+        rounds=rounds,
+        repeats=repeats,
+        stop="count",
+        seeds="rotate",
+        minimum_seconds=0,
+    )
+    at = plan.profiles.index(ends) + 1
+    return replace(plan, profiles=(*plan.profiles[:at], rate, *plan.profiles[at:]))
 
 
 def is_timed(entries: Iterable[str], workload: Workload) -> bool:

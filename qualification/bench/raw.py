@@ -146,30 +146,46 @@ class RequestRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuSample:
-    """One accelerator at one moment; None: the driver does not tell."""
+    """One accelerator at one moment; None: the driver does not tell.
+
+    Attributes:
+        energy_millijoules: the driver's own counter. processes: all that compute there; subject_processes: those of
+            the subject's tree, None where the driver knows other process ids than we do.
+    """
 
     uuid: str
     power_milliwatts: int | None
+    energy_millijoules: int | None
     memory_used_bytes: int | None
     process_memory_bytes: int | None
+    processes: int | None
+    subject_processes: int | None
     utilization_percent: int | None
     sm_clock_mhz: int | None
+    memory_clock_mhz: int | None
+    temperature_celsius: int | None
     throttle_reasons: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TelemetrySample:
-    """The subject's process tree and the accelerators at one moment.
+    """The subject's process tree, the machine and the accelerators at one moment.
 
     Attributes:
+        processes: of the subject; 0 before it was there, and then its figures are None.
         rss_bytes: resident memory summed over the tree; cpu_ns: user + system time of the tree so far.
-        package_energy_microjoules: the processor package's counter, or None where it cannot be read.
+        pss_bytes: the same with shared pages divided by their users; read more slowly, None in between.
+        machine_cpu_ns: busy time of all processors so far; harness_cpu_ns: that of the harness and the sampler.
+        package_energy_microjoules: the processor packages' counter, or None where it cannot be read.
     """
 
     at_ns: int
     processes: int
-    rss_bytes: int
-    cpu_ns: int
+    rss_bytes: int | None
+    pss_bytes: int | None
+    cpu_ns: int | None
+    machine_cpu_ns: int | None
+    harness_cpu_ns: int
     package_energy_microjoules: int | None
     gpus: tuple[GpuSample, ...]
 

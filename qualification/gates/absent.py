@@ -30,11 +30,6 @@ ABSENT_GATES = (
         detail="The official code did not run beside the subject.",
     ),
     AbsentGate(
-        id="telemetry.energy",
-        reason_code="no_energy_gate",
-        detail="Power is recorded where it is told, and not yet judged.",
-    ),
-    AbsentGate(
         id="audio.intelligibility",
         reason_code="no_recogniser",
         detail="No independent recogniser read the speech back.",

@@ -1,7 +1,8 @@
-"""Do utterances end by themselves? Two claims that must not be mixed up.
+"""Do utterances end by themselves? Claims that must not be mixed up.
 
 Coverage: each language of the policy ended naturally at least once; it bounds no rate. Rate: the share of requests
-that did not end naturally, with its 95 % bound. Both count the finish reasons of raw records of the profile EOS:
+that did not end naturally, with its 95 % bound, against the tier's limit; both count raw records of the profile EOS.
+Bound: the claim of a small rate (0.5 %), from the many requests of the profile RATE, which must reach every language.
 `stop` is a natural end, the ceiling and every failure are not. Ending is not the same as being intelligible.
 """
 
@@ -17,7 +18,7 @@ from qualification.gates.answers import Figure, answer, listed
 from qualification.policy import Policy
 from qualification.results import Comparison, Derivation, GateResult, Outcome, decide
 
-PROFILE = "EOS"
+PROFILE, RATE = "EOS", "RATE"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,14 +31,14 @@ class CoverageGate:
         """Count the languages of the policy with a natural end."""
         records = evidence.records(profile=PROFILE)
         if not records:
-            return _nothing(policy, self.id)
+            return _nothing(policy, self.id, PROFILE)
         languages = policy.rules_for(evidence.run["tier"]).limits.eos.languages
         ended = {record.language for record in records if natural(record)}
         tried = {record.language for record in records}
         missing = [language for language in languages if language not in ended]
         covered = len(languages) - len(missing)
         figure = Figure(observed=covered, limit=len(languages), comparison=Comparison.AT_LEAST, unit="languages")
-        derivations = (_derivation(evidence, "language", "unique", finish_reason="stop"),)
+        derivations = (_derivation(evidence, PROFILE, "language", "unique", finish_reason="stop"),)
         if not missing:
             detail = f"Each of {len(languages)} languages ended naturally at least once."
             outcome = Outcome.PASSED
@@ -57,31 +58,47 @@ class RateGate:
 
     def evaluate(self, evidence: EvidenceView, policy: Policy) -> GateResult:
         """Decide by the bound of the share of requests without a natural end."""
-        records = evidence.records(profile=PROFILE)
-        if not records:
-            return _nothing(policy, self.id)
         limit = policy.rules_for(evidence.run["tier"]).limits.eos.failure_rate_max
-        derivation = _derivation(evidence, "unnatural", "share")
-        share = evaluate(derivation, evidence)
-        observed = float(share.value or 0)
-        figure = Figure(
-            observed=observed, limit=limit, comparison=Comparison.AT_MOST, unit="share", bound=share.upper95
-        )
-        outcome = decide(observed=observed, bound=share.upper95, limit=limit, comparison=Comparison.AT_MOST)
-        if outcome is Outcome.PASSED and _repeated(records):
-            outcome, reason = Outcome.INCONCLUSIVE, "draws_repeat"
-        else:
-            reason = "bound_outside_limit"
-        return answer(
-            policy,
-            self.id,
-            outcome,
-            n=share.n,
-            detail=_sentence(records, share.upper95),
-            figure=figure,
-            reason_code=reason,
-            derivations=(derivation,),
-        )
+        return _by_bound(evidence, policy, self.id, PROFILE, limit, [])
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundGate:
+    """The claim of a small rate, over every language."""
+
+    id: str = "eos.bound"
+
+    def evaluate(self, evidence: EvidenceView, policy: Policy) -> GateResult:
+        """Decide by the bound; draws that repeat, or a language that was not asked, decide nothing."""
+        limits = policy.rules_for(evidence.run["tier"]).limits.eos
+        asked = {record.language for record in evidence.records(profile=RATE)}
+        missing = [language for language in limits.languages if language not in asked]
+        return _by_bound(evidence, policy, self.id, RATE, limits.claimed_rate_max, missing)
+
+
+def _by_bound(
+    evidence: EvidenceView, policy: Policy, gate: str, profile: str, limit: float, missing: list[str]
+) -> GateResult:
+    records = evidence.records(profile=profile)
+    if not records:
+        return _nothing(policy, gate, profile)
+    derivation = _derivation(evidence, profile, "unnatural", "share")
+    share = evaluate(derivation, evidence)
+    observed = float(share.value or 0)
+    figure = Figure(observed=observed, limit=limit, comparison=Comparison.AT_MOST, unit="share", bound=share.upper95)
+    outcome = decide(observed=observed, bound=share.upper95, limit=limit, comparison=Comparison.AT_MOST)
+    reason = "draws_repeat" if _repeated(records) else "languages_missing" if missing else "bound_outside_limit"
+    detail = _sentence(records, share.upper95)
+    return answer(
+        policy,
+        gate,
+        Outcome.INCONCLUSIVE if outcome is Outcome.PASSED and reason != "bound_outside_limit" else outcome,
+        n=share.n,
+        detail=f"{detail} Not asked: {listed(missing)}." if missing else detail,
+        figure=figure,
+        reason_code=reason,
+        derivations=(derivation,),
+    )
 
 
 def natural(record: RequestRecord) -> bool:
@@ -104,13 +121,11 @@ def _repeated(records: Iterable[RequestRecord]) -> bool:
     return len(set(draws)) < len(draws)
 
 
-def _derivation(evidence: EvidenceView, field: str, estimator: str, **where: str) -> Derivation:
-    file = next(profile["samples"] for profile in evidence.run["profiles"] if profile["name"] == PROFILE)
-    return Derivation(
-        file=file, field=field, estimator=estimator, where={"profile": PROFILE, "phase": "measure", **where}
-    )
+def _derivation(evidence: EvidenceView, name: str, field: str, estimator: str, **where: str) -> Derivation:
+    file = next(profile["samples"] for profile in evidence.run["profiles"] if profile["name"] == name)
+    return Derivation(file=file, field=field, estimator=estimator, where={"profile": name, "phase": "measure", **where})
 
 
-def _nothing(policy: Policy, gate: str) -> GateResult:
-    detail = f"The run has no measured request of profile {PROFILE}."
+def _nothing(policy: Policy, gate: str, profile: str) -> GateResult:
+    detail = f"The run has no measured request of profile {profile}."
     return answer(policy, gate, Outcome.NOT_PERFORMED, n=0, detail=detail, reason_code="profile_not_run")

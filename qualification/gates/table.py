@@ -16,13 +16,14 @@ from qualification.gates.container_parity import ContainerParityGate
 from qualification.gates.container_readiness import ContainerReadinessGate
 from qualification.gates.container_reproducible import ContainerReproducibleGate
 from qualification.gates.environment import EnvironmentGate
-from qualification.gates.eos import CoverageGate, RateGate
+from qualification.gates.eos import BoundGate, CoverageGate, RateGate
 from qualification.gates.identity import CONFIG_GATE, WEIGHTS_GATE
 from qualification.gates.licences import ENVIRONMENT_GATE, MODEL_GATE
 from qualification.gates.provenance import ProvenanceGate
 from qualification.gates.sbom_complete import SbomCompleteGate
 from qualification.gates.sbom_licences import SbomLicencesGate
 from qualification.gates.source import SourceGate
+from qualification.gates.telemetry import EnergyGate, SpacingGate
 from qualification.gates.wire import ContractGate, ReproducibilityGate
 
 _GATES: Final[tuple[Gate, ...]] = (
@@ -32,6 +33,7 @@ _GATES: Final[tuple[Gate, ...]] = (
     MODEL_GATE,
     CoverageGate(),
     RateGate(),
+    BoundGate(),
     IntegrityGate(),
     SpeechGate(),
     ContractGate(),
@@ -40,6 +42,8 @@ _GATES: Final[tuple[Gate, ...]] = (
     BenchGate(id="bench.b3", profile="B3"),
     BenchGate(id="bench.b6", profile="B6"),
     EnvironmentGate(),
+    SpacingGate(),
+    EnergyGate(),
     SourceGate(),
     ContainerIdentityGate(),
     ContainerHardeningGate(),

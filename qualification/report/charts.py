@@ -1,4 +1,4 @@
-"""The pictures of the report: a ring of gates, ridges of loudness, audio in hand, memory over time.
+"""The pictures of the report: a ring of gates, ridges of loudness, audio in hand, telemetry over time.
 
 Each takes plain values and gives one SVG as markup; colours are the style sheet's.
 Distributions have a file of their own.
@@ -44,6 +44,15 @@ class Band:
     style: str
     start: float
     end: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lane:
+    """One quantity over the run: lines of (second, value), each with its style; the first is filled."""
+
+    name: str
+    unit: str
+    lines: Sequence[tuple[str, Sequence[tuple[float, float]]]]
 
 
 def gate_ring(segments: Sequence[Segment], big: str, small: str) -> Markup:
@@ -128,39 +137,40 @@ def buffers(lines: Sequence[Sequence[tuple[float, float]]], name: str) -> Markup
     return drawing(width, height, f"Audio in hand at each packet, profile {name}", join(parts))
 
 
-def telemetry(
-    memory: Sequence[tuple[float, float]], cores: Sequence[tuple[float, float]], bands: Sequence[Band]
-) -> Markup:
-    """Resident memory (bytes) and processors in use over the run, with the measured phases behind them."""
-    width, left, top, lane = 920.0, 64.0, 30.0, 92.0
-    end = max([second for second, _ in (*memory, *cores)] + [band.end for band in bands] + [1.0])
+def telemetry(lanes: Sequence[Lane], bands: Sequence[Band]) -> Markup:
+    """Lanes one below the other over the time of the run, with some of its phases behind them."""
+    width, left, top, high = 920.0, 64.0, 30.0, 92.0
+    seconds = [second for lane in lanes for _, points in lane.lines for second, _ in points]
+    end = max([*seconds, *(band.end for band in bands), 1.0])
     across = Scale(low=0, high=end, start=left, end=width - 12)
-    height = top + 2 * lane + 50
+    depth = len(lanes) * (high + 14)
+    height = top + depth + 26
     parts = []
     for band in bands:
         x, wide = across(band.start), across(band.end) - across(band.start)
-        parts.append(tag("rect", x=x, y=top - 6, width=wide, height=2 * lane + 20, class_=f"band {band.style}"))
+        parts.append(tag("rect", x=x, y=top - 6, width=wide, height=depth + 2, class_=f"band {band.style}"))
         if wide > 26:
             parts.append(tag("text", band.label, x=x + wide / 2, y=top - 12, class_="tick", text_anchor="middle"))
-    for index, (points, unit) in enumerate(((memory, "bytes"), (cores, "cores"))):
-        parts.append(_lane(points, unit, across, top + index * (lane + 14), lane))
+    for index, lane in enumerate(lanes):
+        parts.append(_lane(lane, across, top + index * (high + 14), high))
     for value in ticks(0, end, 8):
         parts.append(tag("text", f"{value:g} s", x=across(value), y=height - 8, class_="tick", text_anchor="middle"))
-    return drawing(width, height, "Memory and processors in use over the run", join(parts))
+    names = ", ".join(lane.name for lane in lanes)
+    return drawing(width, height, f"Telemetry over the run: {names}", join(parts))
 
 
-def _lane(points: Sequence[tuple[float, float]], unit: str, across: Scale, top: float, lane: float) -> Markup:
-    high = nice_top(max([value for _, value in points] + [1e-9]))
-    up = Scale(low=0, high=high, start=top + lane, end=top)
-    line = [(across(second), up(value)) for second, value in points]
-    area = [(line[0][0], up(0)), *line, (line[-1][0], up(0))] if line else []
-    name = "memory" if unit == "bytes" else "cores"
+def _lane(lane: Lane, across: Scale, top: float, depth: float) -> Markup:
+    high = nice_top(max([value for _, points in lane.lines for _, value in points] + [1e-9]))
+    up = Scale(low=0, high=high, start=top + depth, end=top)
+    drawn = [(style, [(across(second), up(value)) for second, value in points]) for style, points in lane.lines]
+    style, first = drawn[0] if drawn else (lane.name, [])
+    area = [(first[0][0], up(0)), *first, (first[-1][0], up(0))] if first else []
     return join(
         [
-            tag("path", d=path(area, closed=True), class_=f"area {name}"),
-            tag("path", d=path(line), class_=f"trace {name}"),
+            tag("path", d=path(area, closed=True), class_=f"area {style}"),
+            *(tag("path", d=path(line), class_=f"trace {name}") for name, line in drawn),
             tag("line", x1=across.start, x2=across.end, y1=up(0), y2=up(0), class_="axis"),
-            tag("text", figure(high, unit), x=across.start - 8, y=top + 8, class_="tick", text_anchor="end"),
-            tag("text", name, x=across.start - 8, y=top + lane, class_="tick", text_anchor="end"),
+            tag("text", figure(high, lane.unit), x=across.start - 8, y=top + 8, class_="tick", text_anchor="end"),
+            tag("text", lane.name, x=across.start - 8, y=top + depth, class_="tick", text_anchor="end"),
         ]
     )

@@ -7,13 +7,12 @@ its hash). Without scripts everything is there but spectrograms and the re-check
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from markupsafe import Markup
 
 from qualification.bench.raw import SAMPLE_RATE_HZ, RequestRecord
 from qualification.evidence_view import EvidenceView
-from qualification.report import assets, charts, words
+from qualification.report import assets, charts, watching, words
 from qualification.report.distribution import Group, Mark, distribution
 from qualification.report.machine import machine_facts
 from qualification.report.page import Page, read_page
@@ -37,8 +36,6 @@ _LATENCIES = (
     ("ttfa.p99", "first audio, p99"),
     ("underrun.rate", "share of streams with an underrun"),
     ("underrun.max", "longest underrun"),
-    ("memory.rss.peak", "peak resident memory"),
-    ("gpu.energy", "energy of the accelerators"),
 )
 
 
@@ -60,7 +57,9 @@ def render(evidence: EvidenceView) -> str:
             ttfa=_distribution(evidence, page, "ttfa"),
             rtf=_distribution(evidence, page, "rtf"),
             buffers=[(profile, _buffers(evidence.records(profile=profile.name), profile)) for profile in page.profiles],
-            telemetry=_telemetry(evidence),
+            telemetry=watching.picture(evidence),
+            watched=watching.rows(page.profiles),
+            watching_facts=watching.facts(evidence),
             latencies=_LATENCIES,
             script=Markup(script),  # our own file
             style=Markup(style),  # our own file
@@ -134,23 +133,3 @@ def _in_hand(record: RequestRecord) -> list[tuple[float, float]]:
         (elapsed := (packet.at_ns - first) / 1e9, packet.first_sample / SAMPLE_RATE_HZ - elapsed)
         for packet in record.packets[1:]
     ]
-
-
-def _telemetry(evidence: EvidenceView) -> Markup | None:
-    samples = evidence.telemetry
-    if len(samples) < 2:
-        return None
-    memory = [(sample.at_ns / 1e9, float(sample.rss_bytes)) for sample in samples]
-    cores = [
-        (after.at_ns / 1e9, max(0.0, (after.cpu_ns - before.cpu_ns) / (after.at_ns - before.at_ns)))
-        for before, after in pairwise(samples)
-        if after.at_ns > before.at_ns
-    ]
-    bands = [
-        charts.Band(
-            label=str(phase["profile"]), style=phase["kind"], start=phase["start_ns"] / 1e9, end=phase["end_ns"] / 1e9
-        )
-        for phase in evidence.phases
-        if phase["kind"] == "measure"
-    ]
-    return charts.telemetry(memory, cores, bands)

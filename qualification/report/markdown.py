@@ -29,6 +29,9 @@ def _head(page: Page) -> Iterator[str]:
     if page.broken_off:
         yield f"Gathered **{_text(page.broken_off)}**."
     yield ""
+    if page.ends_claim:
+        yield _text(page.ends_claim)
+        yield ""
     yield "| figure | value | |"
     yield "|---|---:|---|"
     for tile in page.tiles:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from qualification import paths
 from qualification.bench.raw import RequestRecord
 from qualification.evidence_view import EvidenceView
+from qualification.report.claims import natural_ends
 from qualification.report.profiles import ProfileView, profile_view
 from qualification.report.tiles import Tile, key_figures
 from qualification.report.words import OUTCOMES, TIERS, Wording, figure, plural
@@ -109,6 +110,11 @@ class Page:
     @property
     def tier_words(self) -> str:
         return TIERS[self.summary["tier"]]
+
+    @property
+    def ends_claim(self) -> str:
+        """Which claim about natural ends is made."""
+        return natural_ends(gate.result for gate in self.gates)
 
     def with_outcome(self, *outcomes: Outcome) -> tuple[GateView, ...]:
         """Gates with one of these outcomes, in the policy's order."""

@@ -14,10 +14,13 @@ from qualification.tamper.content import CONTENT
 from qualification.tamper.interrupted import INTERRUPTED
 from qualification.tamper.layers import LAYERS
 from qualification.tamper.listed import LISTED
+from qualification.tamper.relations import RELATIONS
 from qualification.tamper.requests import REQUESTS
 from qualification.tamper.sealed import SEALED
 from qualification.tamper.timing import TIMING
+from qualification.tamper.watching import WATCHING
 
 CORPUS: Final[tuple[Tamper, ...]] = (
-    *LISTED, *SEALED, *CONTENT, *REQUESTS, *TIMING, *INTERRUPTED, *LAYERS, *AUDIO_LAYERS,
+    *LISTED, *SEALED, *CONTENT, *REQUESTS, *TIMING, *RELATIONS, *WATCHING, *INTERRUPTED, *LAYERS,
+    *AUDIO_LAYERS,
 )  # fmt: skip

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from qualification import paths, signing
 from qualification.bundle import BundleWriter
 from qualification.gates.table import GATES
-from qualification.sessions import session_path
+from qualification.sessions import sampler_path, session_path
 from qualification.tamper.good_documents import (
     MS,
     RUN_ID,
@@ -27,6 +27,7 @@ from qualification.tamper.good_documents import (
     make_phases,
     make_policy,
     make_run,
+    make_sampler,
     make_session,
     make_workload,
     utc,
@@ -53,7 +54,11 @@ def build(root: Path) -> Good:
     policy, (pins, identity_document) = make_policy(), make_identity()
     writer = BundleWriter.create(root)
     clock = _Clock(now=0)
-    phases = [clock.phase("setup", "start the subject", 500 * MS)]
+    phases = [
+        clock.phase("idle", "idle machine, before the subject", 400 * MS),
+        clock.phase("setup", "start the subject", 500 * MS),
+    ]
+    watched = clock.now
     run = make_run()
     writer.document(session_path(1), make_session(run, clock.now))
     for profile in run["profiles"]:
@@ -71,7 +76,9 @@ def build(root: Path) -> Good:
     }
     for path, document in documents.items():
         writer.document(path, document)
-    writer.telemetry(make_telemetry(clock.now))
+    samples = make_telemetry(watched, clock.now + 100 * MS)
+    writer.telemetry(samples)
+    writer.document(sampler_path(1), make_sampler(len(samples), samples[-1].at_ns))
     key = signing.private_key(pair.private_pem, "private key")
     writer.seal(GATES, key=key)
     reviewer = signing.private_key(listener.private_pem, "reviewer's key")

@@ -150,7 +150,7 @@ def make_policy() -> dict[str, Any]:
         "warmup_requests": 0,
         "warmup_per_slot": 0,
     }
-    rules["limits"]["eos"] = {"languages": list(LANGUAGES), "failure_rate_max": 0.5}
+    rules["limits"]["eos"] = {"languages": list(LANGUAGES), "failure_rate_max": 0.5, "claimed_rate_max": 0.005}
     rules["limits"]["audio"]["seconds_min"] = 0.1
     for limits in rules["limits"]["bench"].values():
         limits["failure_rate_max"] = 0.5
@@ -227,6 +227,27 @@ def make_environment() -> dict[str, Any]:
         "accelerators": {"probe": "nvml", "absent": None, "driver": "1", "cuda": "12", "devices": []},
         "container": {"hints": [], "seccomp_mode": None, "no_new_privileges": None},
         "source": {"commit": COMMIT, "dirty": False},
+    }
+
+
+def make_sampler(samples: int, last_ns: int) -> dict[str, Any]:
+    return {
+        "schema": schema.urn("sampler"),
+        "run_id": RUN_ID,
+        "number": 1,
+        "interval_ms": 80,
+        "slow_interval_ms": 1000,
+        "priority": -10,
+        "sensors": {
+            "package_energy": {"zones": ["intel-rapl:0"], "absent": None},
+            "accelerators": {"uuids": ["GPU-0"], "absent": None},
+            "machine_cpu": True,
+        },
+        "samples": samples,
+        "first_ns": 0,
+        "last_ns": last_ns,
+        "ended": "stopped",
+        "fault": None,
     }
 
 

@@ -99,23 +99,32 @@ def pcm_of(workload_id: str, seed: int) -> bytes:
     return (wave * syllable // 8).astype("<i2").tobytes()
 
 
-def make_telemetry(end: int) -> list[TelemetrySample]:
+def make_telemetry(watched: int, end: int) -> list[TelemetrySample]:
+    """Samples every 80 ms; the subject is there from `watched` on. The accelerator draws about 100 W throughout."""
     return [
         TelemetrySample(
             at_ns=at,
-            processes=1,
-            rss_bytes=(200 << 20) + number * 4_096,
-            cpu_ns=at // 2,
-            package_energy_microjoules=number * 1_000_000,
+            processes=int(at >= watched),
+            rss_bytes=(200 << 20) + number * 4_096 if at >= watched else None,
+            pss_bytes=(150 << 20) + number * 4_096 if at >= watched and number % 12 == 0 else None,
+            cpu_ns=at // 2 if at >= watched else None,
+            machine_cpu_ns=(at * 3) // 4 + MS,
+            harness_cpu_ns=at // 10,
+            package_energy_microjoules=at // 80,
             gpus=(
                 GpuSample(
                     uuid="GPU-0",
                     power_milliwatts=100_000 + number % 7 * 1_000,
+                    energy_millijoules=at // 10_000,
                     memory_used_bytes=2 << 30,
-                    process_memory_bytes=1 << 30,
+                    process_memory_bytes=1 << 30 if at >= watched else None,
+                    processes=int(at >= watched),
+                    subject_processes=int(at >= watched),
                     utilization_percent=50,
                     sm_clock_mhz=1_500,
-                    throttle_reasons=0,
+                    memory_clock_mhz=2_600,
+                    temperature_celsius=40 + number % 5,
+                    throttle_reasons=0 if number % 9 else 4,
                 ),
             ),
         )

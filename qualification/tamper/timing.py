@@ -1,4 +1,4 @@
-"""Tampers with plan, load, phases, audio and telemetry, all computed again from the lie."""
+"""Tampers with plan, load, phases and audio, all computed again from the lie."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from qualification.tamper.changes import (
     number,
     phase,
     set_fields,
-    telemetry,
 )
 
 
@@ -30,10 +29,6 @@ def _overlap(lines: list[dict[str, Any]]) -> None:
 def _late_wave(lines: list[dict[str, Any]]) -> None:
     last = list(measured(lines))[-1]
     lines[lines.index(last)] = shift(last, 110 * MS)
-
-
-def _cut_telemetry(lines: list[Any]) -> None:
-    del lines[len(lines) // 2 : len(lines) // 2 + 8]
 
 
 def _rename_audio(bench: Bench) -> None:
@@ -104,14 +99,6 @@ TIMING: Final[tuple[Tamper, ...]] = (
     case("a stored utterance renamed", "audio.orphan", _rename_audio),
     case("a stored utterance silenced", "audio.differs", _quieter),
     case("a WAV header without end", "audio.malformed", _endless_header, Reseal.MANIFEST),
-    case("telemetry removed", "telemetry.missing", lambda b: (b.root / paths.TELEMETRY).unlink()),
-    case("telemetry with a hole", "telemetry.cover", telemetry(_cut_telemetry)),
-    case("telemetry out of order", "telemetry.order", telemetry(lambda lines: lines.reverse())),
-    case(
-        "more processor time than processors",
-        "telemetry.cpu",
-        telemetry(lambda lines: [line.update(cpu_ns=line["cpu_ns"] * 10) for line in lines]),
-    ),
     case("percentiles out of order", "summary.order", number("b1.rtf.max", value=0.0001), Reseal.MANIFEST),
     case("an estimate above its bound", "summary.order", number("b1.failure_rate", value=0.9), Reseal.MANIFEST),
 )

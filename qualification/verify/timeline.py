@@ -4,34 +4,42 @@
 2. A phase covers all its requests and counts them.
 3. A phase is at least as long as its longest request, and long enough for all of them at that concurrency.
 4. Phases are in order; their two clocks agree; all lie between the start and the end of the run.
-5. Where a process was qualified there is telemetry, its samples are in order, and they cover each measured phase: gaps
-   over 200 ms make up at most 1 % of it and none exceeds 1 s; less than that is a note, because a busy machine is late.
+5. Where a process was qualified there is telemetry, as many samples as each sampling process wrote, in order (one that was
+   killed with its harness has no last word). A gap over
+   the policy's limit is a failed gate and here a note; one over a second is no late sampler but a cut.
 6. From first to last sample of a session the subject used no more processor time than the machine has.
-7. Memory is that of a process that holds the model: never under 8 MiB, and at its peak at least half the weights' size.
+7. Memory is that of a process that holds the model: never under 8 MiB (proportional memory: 1 MiB), and at its peak at
+   least half the weights' size; proportional memory is at its peak no larger than resident memory.
+8. In a session, counters of energy and of the machine's processors never run backwards.
+9. The mean power that an accelerator's energy counter gives is the mean of the power that was sampled, give or take
+   15 % and the second by which a driver's averages may lag.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, Final
 
-from qualification import paths
-from qualification.bench.raw import RequestRecord, TelemetrySample
+from qualification import paths, spacing
+from qualification.bench.raw import GpuSample, RequestRecord, TelemetrySample
 from qualification.evidence_view import EvidenceView
 from qualification.verify.findings import Finding
 
 Phase = Mapping[str, Any]
 SPACING_NS: Final = 200_000_000
 LONGEST_GAP_NS: Final = 1_000_000_000
-GAP_SHARE: Final = 100  # gaps may make up one part in this many
 LEAST_MEMORY: Final = 8 * 1024 * 1024
+LEAST_PSS: Final = 1024 * 1024
+POWER_SLACK: Final = 0.15
+POWER_LAG_NS: Final = 1_000_000_000
 CLOCK_SLACK: Final = timedelta(seconds=2)
 
 
 def check(evidence: EvidenceView) -> Iterator[Finding]:
-    """Findings of the seven steps."""
+    """Findings of the nine steps."""
     for code, detail in (*_rounds(evidence), *_clocks(evidence)):
         yield Finding(code=code, file=paths.PHASES, detail=detail)
     yield from _telemetry(evidence)
@@ -94,56 +102,113 @@ def _telemetry(evidence: EvidenceView) -> Iterator[Finding]:
     samples = evidence.telemetry
     if not samples:  # 5
         if evidence.run["subject"]["kind"] == "process":
-            detail = "a process was qualified and nothing was sampled"
-            yield Finding(code="telemetry.missing", file=paths.TELEMETRY, detail=detail)
+            yield _finding("telemetry.missing", "a process was qualified and nothing was sampled")
         return
     if any(left.at_ns >= right.at_ns for left, right in pairwise(samples)):
-        yield Finding(code="telemetry.order", file=paths.TELEMETRY, detail="samples are out of order")
+        yield _finding("telemetry.order", "samples are out of order")
+    for detail in _lost(evidence):
+        yield _finding("telemetry.count", detail)
     for phase in evidence.phases:
         if phase["kind"] == "measure":
-            yield from coverage(phase, [sample.at_ns for sample in samples])
+            yield from coverage(phase, evidence.moments)
     for part in evidence.telemetry_by_session:
         yield from _processors(part, evidence)
+        yield from _backwards(part)
     yield from _memory(samples, evidence)
+    yield from _power(samples)
+
+
+def _finding(code: str, detail: str, *, refuses: bool = True) -> Finding:
+    return Finding(code=code, file=paths.TELEMETRY, detail=detail, refuses=refuses)
+
+
+def _lost(evidence: EvidenceView) -> Iterator[str]:
+    owned = 0
+    for record in evidence.samplers:
+        low = bisect_left(evidence.moments, record["first_ns"])
+        here = bisect_right(evidence.moments, record["last_ns"]) - low
+        owned += here
+        if here != record["samples"]:
+            yield f"session {record['number']}: {record['samples']} samples were written and {here} are here"
+    killed = any(end["cause"] == "killed" for end in evidence.interruptions)
+    if owned != len(evidence.moments) and not killed:
+        yield f"{len(evidence.moments) - owned} samples belong to no sampling process"
 
 
 def coverage(phase: Phase, moments: Sequence[int]) -> Iterator[Finding]:
-    """Gaps between `moments` (nanoseconds, in order) inside a phase, its edges included."""
-    start, end = phase["start_ns"], phase["end_ns"]
-    inside = [moment for moment in moments if start < moment < end]
-    before = max((moment for moment in moments if moment <= start), default=None)
-    after = min((moment for moment in moments if moment >= end), default=None)
-    edges = [start if before is None or start - before <= SPACING_NS else before]
-    edges += [*inside, end if after is None or after - end <= SPACING_NS else after]
-    gaps = [right - left for left, right in pairwise(edges) if right - left > SPACING_NS]
+    """Gaps between `moments` (nanoseconds, in order) over a phase, its edges included."""
+    gaps = [gap for gap in spacing.gaps(moments, phase["start_ns"], phase["end_ns"]) if gap > SPACING_NS]
     if not gaps:
         return
-    heavy = sum(gaps) * GAP_SHARE > end - start or max(gaps) > LONGEST_GAP_NS
+    cut = max(gaps) > LONGEST_GAP_NS
     where = f"{phase['name']}: {len(gaps)} gaps over 200 ms, the longest {max(gaps) / 1e6:.0f} ms"
-    code = "telemetry.cover" if heavy else "telemetry.jitter"
-    yield Finding(code=code, file=paths.TELEMETRY, detail=where, refuses=heavy)
+    yield _finding("telemetry.cover" if cut else "telemetry.jitter", where, refuses=cut)
 
 
 def _processors(samples: Sequence[TelemetrySample], evidence: EvidenceView) -> Iterator[Finding]:
     if not samples:
         return
     cpus = evidence.document(paths.ENVIRONMENT)["machine"]["cpus"]
-    spent, passed = samples[-1].cpu_ns - samples[0].cpu_ns, samples[-1].at_ns - samples[0].at_ns
+    watched = [(sample.at_ns, sample.cpu_ns) for sample in samples if sample.cpu_ns is not None]
+    if not watched:
+        return
+    spent, passed = watched[-1][1] - watched[0][1], watched[-1][0] - watched[0][0]
     if spent > cpus * (passed + SPACING_NS):  # 6
         detail = f"{spent / 1e9:.1f} s of processor time in {passed / 1e9:.1f} s on {cpus} processors"
-        yield Finding(code="telemetry.cpu", file=paths.TELEMETRY, detail=detail)
+        yield _finding("telemetry.cpu", detail)
 
 
 def _memory(samples: Sequence[TelemetrySample], evidence: EvidenceView) -> Iterator[Finding]:
-    if min(sample.rss_bytes for sample in samples) < LEAST_MEMORY:  # 7
-        detail = "a sample under 8 MiB: no engine runs in so little"
-        yield Finding(code="telemetry.memory", file=paths.TELEMETRY, detail=detail)
+    resident = [sample.rss_bytes for sample in samples if sample.rss_bytes is not None]
+    proportional = [sample.pss_bytes for sample in samples if sample.pss_bytes is not None]
+    if min(resident, default=0) < LEAST_MEMORY:  # 7
+        yield _finding("telemetry.memory", "a sample under 8 MiB: no engine runs in so little")
+    if min(proportional, default=LEAST_PSS) < LEAST_PSS:
+        yield _finding("telemetry.memory", "proportional memory under 1 MiB: no engine runs in so little")
+    if max(proportional, default=0) > max(resident, default=0):
+        yield _finding("telemetry.memory", "proportional memory is larger than resident memory")
     files = evidence.document(paths.IDENTITY)["files"]
     weights = sum(item["bytes"] or 0 for item in files if item["role"] == "weights")
-    peak = max(sample.rss_bytes + _on_accelerators(sample) for sample in samples)
+    peak = max((sample.rss_bytes or 0) + _on_accelerators(sample) for sample in samples)
     if peak * 2 < weights:
         detail = f"at its peak {peak} bytes, less than half of {weights} bytes of weights"
-        yield Finding(code="telemetry.memory", file=paths.TELEMETRY, detail=detail)
+        yield _finding("telemetry.memory", detail)
+
+
+def _backwards(samples: Sequence[TelemetrySample]) -> Iterator[Finding]:
+    counters: dict[str, list[int]] = {}  # 8
+    for sample in samples:
+        told = {"processor packages": sample.package_energy_microjoules, "processors": sample.machine_cpu_ns}
+        told |= {gpu.uuid: gpu.energy_millijoules for gpu in sample.gpus}
+        for name, value in told.items():
+            if value is not None:
+                counters.setdefault(name, []).append(value)
+    for name, values in sorted(counters.items()):
+        if any(left > right for left, right in pairwise(values)):
+            yield _finding("telemetry.counter", f"the counter of {name} runs backwards")
+
+
+def _power(samples: Sequence[TelemetrySample]) -> Iterator[Finding]:
+    for uuid in sorted({gpu.uuid for sample in samples for gpu in sample.gpus}):  # 9
+        told = [
+            (at, gpu.energy_millijoules, gpu.power_milliwatts)
+            for at, gpu in _of(uuid, samples)
+            if gpu.energy_millijoules is not None and gpu.power_milliwatts is not None
+        ]
+        close = [(left, right) for left, right in pairwise(told) if right[0] - left[0] <= LONGEST_GAP_NS]
+        passed = sum(right[0] - left[0] for left, right in close)
+        if passed == 0:
+            continue
+        counted = sum(right[1] - left[1] for left, right in close) * 1e9 / passed  # millijoules a second
+        sampled = sum((left[2] + right[2]) / 2 * (right[0] - left[0]) for left, right in close) / passed
+        stretches = len(told) - len(close)
+        if abs(counted - sampled) > sampled * (POWER_SLACK + POWER_LAG_NS * stretches / passed):
+            detail = f"the energy counter of {uuid} gives {counted / 1e3:.1f} W, the power that was sampled "
+            yield _finding("telemetry.power", f"{detail}{sampled / 1e3:.1f} W")
+
+
+def _of(uuid: str, samples: Sequence[TelemetrySample]) -> Iterator[tuple[int, GpuSample]]:
+    return ((sample.at_ns, gpu) for sample in samples for gpu in sample.gpus if gpu.uuid == uuid)
 
 
 def _on_accelerators(sample: TelemetrySample) -> int:

@@ -64,6 +64,7 @@ class Behaviour:
     slots: int = 8
     frames_per_character: float = 0.2
     die_after: int | None = None  # the process exits in the middle of this request (counted from 0)
+    fleet: Any = None  # what /v1/fleet answers; nothing is served there without it
     seen: list[dict[str, Any]] = field(default_factory=list)
     peak_active: int = 0
 
@@ -139,6 +140,8 @@ class FakeServer:
             return _answer(writer, 200, _capabilities(self.behaviour.slots))
         if method == "POST" and path == "/v1/voice-design/speech":
             return await self._speech(writer, headers, body)
+        if path == "/v1/fleet" and self.behaviour.fleet is not None:
+            return _answer(writer, 200, self.behaviour.fleet)
         return _problem(writer, 404, "not_found")
 
     async def _speech(self, writer: asyncio.StreamWriter, headers: dict[str, str], body: bytes) -> None:

@@ -52,7 +52,7 @@ def test_telemetry_is_cut_to_the_windows_of_its_phase(good_bundle: Good) -> None
 
 def test_clips_and_gates(good_bundle: Good) -> None:
     assert _value(good_bundle, "audio/*.wav", "pcm_sha256", "count") == 28
-    assert _value(good_bundle, "gates.json", "id", "count", outcome="passed") == 15
+    assert _value(good_bundle, "gates.json", "id", "count", outcome="passed") == 17
 
 
 @pytest.mark.parametrize(

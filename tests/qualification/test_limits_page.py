@@ -45,6 +45,11 @@ def test_named_tests_exist() -> None:
         assert f"def {name}(" in tests
 
 
+def test_every_row_has_a_test_that_shows_it() -> None:
+    for row in re.findall(r"^\| \d+ \|.*$", PAGE, re.MULTILINE):
+        assert re.search(r"`test_[a-z_]+`", row.rsplit("|", 2)[1]), row
+
+
 def test_the_rows_are_numbered() -> None:
     numbers = [int(number) for number in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)]
     assert numbers == list(range(1, len(numbers) + 1))

@@ -100,6 +100,26 @@ def test_a_killed_run_goes_on_and_equals_one_in_one_piece(
     assert len(kinds) <= 1  # the warm-up, where it had ended
 
 
+def test_a_rate_goes_on_from_its_last_whole_round(desk: Desk) -> None:
+    asked = Desk(root=desk.root, model=desk.model, options=(*desk.options, "--eos-rate", "144"))
+    _killed_in(asked, "rate-1.jsonl", 2)
+    first = (desk.out / "journal" / "rate-0.done.jsonl").read_bytes()
+    assert _resume(desk) == 0
+    assert desk.verify() == 0
+    rate = next(profile for profile in desk.json("run.json")["profiles"] if profile["name"] == "RATE")
+    assert (rate["rounds"], rate["repeats"], len(rate["entries"])) == (2, 3, 24)
+    kept = [line["request_id"] for line in desk.lines("samples/rate.jsonl")]
+    assert {json.loads(line)["request_id"] for line in first.splitlines()} <= set(kept)
+    measured = [line for line in desk.lines("samples/rate.jsonl") if line["phase"] == "measure"]
+    assert len({(line["workload_id"], line["seed"]) for line in measured}) == len(measured) == 144
+    bound = next(gate for gate in desk.json("gates.json")["results"] if gate["id"] == "eos.bound")
+    assert (bound["outcome"], bound["n"], bound["observed"]) == ("inconclusive", 144, 0.0)
+    assert [unit["profile"] for unit in desk.json("records/session-02.json")["set_aside"]] == ["RATE"]
+    samplers = [desk.json(f"records/sampler-{number:02}.json") for number in (2,)]
+    assert [(record["number"], record["fault"]) for record in samplers] == [(2, None)]
+    assert "Claim made: coverage of 24 languages" in desk.out.with_name("bundle.summary.md").read_text()
+
+
 def test_killed_twice_and_interrupted_once(desk: Desk) -> None:
     _killed_in(desk, "eos-0.jsonl", 3)
     assert desk.json("journal/start.json")["options"]["engine_command"] == shlex.split(SLOW)

@@ -16,10 +16,31 @@ from xml.etree import ElementTree
 import psutil
 import pytest
 
+from qualification.bench.clock import Clock
+from qualification.bench.target import parse_target
 from qualification.cli import main
+from qualification.fleet import ask_fleet, fleet_document
 from qualification.paths import data_file
 from tests.qualification.desk import FAKE, Desk, edited, small_plan
 from tests.qualification.fake_server import Behaviour, running
+
+FLEET: dict[str, Any] = {
+    "nodes": 1,
+    "slots": 8,
+    "replicas": [
+        {
+            "index": 0,
+            "key": "a1",
+            "node": "n1",
+            "generation": "g1",
+            "state": "serving",
+            "slots": 8,
+            "active_requests": 0,
+            "digests": {"model": "sha256:" + "0" * 64, "engine_source": "1" * 64, "image": None},
+            "differs_in": [],
+        }
+    ],
+}
 
 
 def test_a_good_engine_is_qualified_and_anybody_can_verify_it(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,11 +123,30 @@ def test_the_release_tier_needs_a_directory(desk: Desk, capsys: pytest.CaptureFi
 def test_an_endpoint_without_weights_is_measured_and_never_qualified(desk: Desk) -> None:
     with running(Behaviour()) as server:
         assert desk.qualify("--endpoint", server.url) == 7
+    assert not (desk.out / "records" / "fleet-01.json").exists()
     assert (desk.json("run.json")["tier"], desk.json("run.json")["subject"]["kind"]) == ("unverified", "endpoint")
     assert not (desk.out / "telemetry.jsonl").exists()
     outcomes = desk.outcomes()
     assert (outcomes["identity.weights"], outcomes["eos.coverage"]) == ("not_performed", "passed")
     assert desk.verify() == 7
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_fleet_is_recorded_before_and_after_as_it_describes_itself(desk: Desk) -> None:
+    with running(Behaviour(fleet=FLEET)) as server:
+        assert desk.qualify("--endpoint", server.url) == 7
+    record = desk.json("records/fleet-01.json")
+    seen = [{name: value for name, value in one.items() if name != "at_ns"} for one in record["seen"]]
+    without = {name: value for name, value in FLEET["replicas"][0].items() if name != "active_requests"}
+    assert seen == [{**FLEET, "replicas": [without]}] * 2
+    assert record["seen"][0]["at_ns"] < record["seen"][1]["at_ns"]
+    assert desk.verify() == 7
+
+
+@pytest.mark.parametrize("said", ["a fleet", {"nodes": 1}, {**FLEET, "nodes": "two"}, {**FLEET, "replicas": [{}]}])
+def test_what_is_no_fleet_leaves_no_record(said: Any) -> None:
+    with running(Behaviour(fleet=said)) as server:
+        assert fleet_document("good-20260101-000000", 1, ask_fleet(parse_target(server.url), Clock())) is None
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -126,6 +166,12 @@ def test_a_server_that_dies_mid_stream_leaves_what_was_measured(desk: Desk, caps
     assert desk.verify() == 10
 
 
+def _watched(telemetry: Path) -> bool:
+    """Whether a sample shows the subject."""
+    lines = telemetry.read_bytes().split(b"\n")[:-1] if telemetry.exists() else []
+    return any(json.loads(line)["processes"] for line in lines)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_run_keeps_its_records_and_stops_the_engine(desk: Desk, number: signal.Signals) -> None:
@@ -136,7 +182,7 @@ def test_an_interrupted_run_keeps_its_records_and_stops_the_engine(desk: Desk, n
     run = subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True, preexec_fn=heard)
     children: list[psutil.Process] = []
     deadline = time.monotonic() + 90
-    while not (desk.out / "journal" / "telemetry-01.jsonl").exists():
+    while not _watched(desk.out / "journal" / "telemetry-01.jsonl"):
         assert time.monotonic() < deadline, "the run did not begin to measure"
         time.sleep(0.05)
     time.sleep(1.5)

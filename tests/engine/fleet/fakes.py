@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from engine.fleet.identity import Identity
+from engine.fleet.identity import Identity, declared_image
 from engine.fleet.plan import Plan
 from tests.engine.server.fake_engine import FakeEngine, Row
 
@@ -78,6 +79,21 @@ def make_engine(place: Path, slots: int, frame_seconds: float) -> FiledEngine:
 
 def identify(files: dict[str, str]) -> Identity:
     return Identity(model_files=files, engine_source="source", image=None)
+
+
+def identify_by_node() -> Identity:
+    """The image is the one that the node declares."""
+    return Identity(model_files={}, engine_source="source", image=declared_image(os.environ))
+
+
+def identify_first_with(place: Path) -> Identity:
+    """Replicas of one fleet that are not of one thing: the first to come is, the second differs."""
+    try:
+        (place / "first").touch(exist_ok=False)
+    except FileExistsError:
+        time.sleep(1.0)  # so that it is not the first that is seen
+        return Identity(model_files={"model.safetensors": "ff"}, engine_source="source", image="sha256:ff")
+    return identify({"model.safetensors": "00"})
 
 
 def fake_plan(place: Path, *, slots: int = 2, frame_seconds: float = 0.0, replicas: int = 2, **more: Any) -> Plan:

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from engine.contract import AudioPacket, SpeechFailure, SpeechRequest, StopReason
+from engine.contract import AudioPacket, EngineCounters, SpeechFailure, SpeechRequest, StopReason
 from engine.errors import CapacityExhausted, EngineUnavailable, RequestError
 from engine.fleet import engine as fleet_engine
 from engine.fleet.engine import CallCancelled, FleetEngine, ReplicaLost
@@ -53,6 +53,9 @@ class Stage:
         self.calls.append((key, call))
         self._acts.add(asyncio.ensure_future(self.act(key, request, call)))
         return call
+
+    async def count(self, key: str) -> EngineCounters:
+        return EngineCounters(frame_steps=7)
 
     async def admit(self, key: str, request: SpeechRequest, call: Call) -> None:
         await self.fleet.hear(request.request_id, Opened())
@@ -219,5 +222,15 @@ def test_closing_ends_what_is_left() -> None:
         assert (await last_event(stream)).code == "server_shutting_down"
         with pytest.raises(EngineUnavailable):
             await stage.submit()
+
+    play(scene)
+
+
+def test_counters_of_replicas_are_summed_and_outlive_them() -> None:
+    async def scene(stage: Stage) -> None:
+        await asyncio.sleep(0.05)
+        assert stage.fleet.counters == EngineCounters(frame_steps=14)
+        stage.fleet.roster.lose("a")
+        assert stage.fleet.counters == EngineCounters(frame_steps=14)
 
     play(scene)

@@ -22,7 +22,9 @@ def test_token_is_asked_of_all_but_health(start_server: StartServer, tmp_path: P
         refused = server.ask(speech_bytes(headers=given))
         assert (refused.status, refused.document()["code"]) == (401, "unauthorized")
         assert refused.headers["www-authenticate"] == "Bearer"
-    assert server.ask(request_bytes("GET", "/metrics")).status == 401
+    for path in ("/metrics", "/openapi.json", "/v1/capabilities", "/nothing"):
+        assert server.ask(request_bytes("GET", path)).status == 401
+    assert server.ask(request_bytes("GET", "/")).status == 200, "the page has to load before it can ask for the token"
     assert server.ask(request_bytes("GET", "/health/ready")).status == 200
     assert server.ask(speech_bytes(headers={"Authorization": "Bearer s3cret"})).status == 200
 
@@ -36,6 +38,15 @@ def test_cors_is_off_unless_an_origin_is_named(start_server: StartServer) -> Non
     preflight = server.ask(request_bytes("OPTIONS", SPEECH, headers=asked))
     assert preflight.status == 200
     assert preflight.headers["access-control-allow-origin"] == "https://app.example"
+    origin = {"Origin": "https://app.example"}
+    for data in (
+        speech_bytes(headers=origin),
+        speech_bytes("", headers=origin),
+        request_bytes("GET", "/no", headers=origin),
+    ):
+        answer = server.ask(data)
+        assert answer.headers["access-control-allow-origin"] == "https://app.example", answer.status
+        assert "retry-after" in answer.headers["access-control-expose-headers"]
     other = server.ask(request_bytes("GET", "/health/live", headers={"Origin": "https://evil.example"}))
     assert "access-control-allow-origin" not in other.headers
 

@@ -46,6 +46,9 @@ def test_flag_wins_over_variable_wins_over_default() -> None:
         ("--grace-seconds", "21"),
         ("--grace-seconds", "nan"),
         ("--log-level", "loud"),
+        ("--cors-origins", "app.example"),
+        ("--cors-origins", "https://app.example/"),
+        ("--cors-origins", "https://a.example, https://b.example/page"),
     ],
 )
 def test_wrong_values_are_named(flag: str, value: str) -> None:
@@ -80,6 +83,25 @@ def test_token_file(tmp_path: Path) -> None:
         ServerSettings(auth_token_file=str(path)).auth_token()
     with pytest.raises(UsageError, match="readable"):
         ServerSettings(auth_token_file=str(tmp_path / "absent")).auth_token()
+    for wrong in ("two words", "schlüssel"):
+        path.write_text(wrong)
+        with pytest.raises(UsageError, match="ASCII"):
+            ServerSettings(auth_token_file=str(path)).auth_token()
+
+
+def test_token_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ASSAY_AUTH_TOKEN", raising=False)
+    assert ServerSettings().auth_token() is None
+    monkeypatch.setenv("ASSAY_AUTH_TOKEN", "abc\n")
+    assert ServerSettings().auth_token() == "abc"
+    monkeypatch.setenv("ASSAY_AUTH_TOKEN", " ")  # a secret that did not arrive must not open the door
+    with pytest.raises(UsageError, match="ASSAY_AUTH_TOKEN is empty"):
+        ServerSettings().auth_token()
+
+
+def test_origins_are_taken_as_browsers_write_them() -> None:
+    assert parsed("--cors-origins", "*").cors_origins == "*"
+    assert parsed("--cors-origins", "https://a.example:8443, http://localhost:3000")
 
 
 def test_documentation_holds_the_table() -> None:

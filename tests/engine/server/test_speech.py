@@ -140,6 +140,7 @@ REFUSALS: list[tuple[dict[str, Any], int, str]] = [
     ({"voice_description": "a" * 4_097}, 422, "invalid_voice_description"),
     ({"voice_description": ["calm"]}, 422, "invalid_voice_description"),
     ({"language": "klingon"}, 422, "unsupported_language"),
+    ({"language": "\u212aorean"}, 422, "unsupported_language"),  # the Kelvin sign, whose lower case is a k
     ({"language": 1}, 422, "unsupported_language"),
     ({"seed": -1}, 422, "invalid_seed"),
     ({"seed": 2**53}, 422, "invalid_seed"),

@@ -133,6 +133,11 @@ def test_conflicting_framing_is_refused(server: Process) -> None:
         b"Content-Length: 4\r\nContent-Length: 5\r\n\r\n{}  "
     )
     assert server.wire().send(smuggled).answer().status == 400
+    body = json.dumps(speech_body()).encode()
+    both = CHUNKED_HEAD.replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n") + chunked(body, 7)
+    wire = server.wire().send(both).answer()
+    assert (wire.status, wire.document()["code"], wire.headers["connection"]) == (400, "malformed_request", "close")
+    assert closed_within(wire, 1)
     assert works(server)
 
 
@@ -152,6 +157,14 @@ def test_chunked_upload(server: Process) -> None:
     wire = server.wire()
     for size in (1, 7, len(body)):
         assert list(wire.ask(CHUNKED_HEAD + chunked(body, size)).parts())[-1].document["type"] == "end"
+
+
+def test_broken_chunks_are_refused(server: Process) -> None:
+    for broken in (b"zz\r\n", b'5\r\n{"texXX'):
+        wire = server.wire().send(CHUNKED_HEAD + broken).answer()
+        assert (wire.status, wire.document()["code"]) == (400, "malformed_request")
+        assert closed_within(wire, 1)
+    assert works(server)
 
 
 def test_endless_chunked_upload_is_cut(server: Process) -> None:

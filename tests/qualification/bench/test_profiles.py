@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from qualification import schema
-from qualification.bench.profiles import Plan, load_plan
-from qualification.errors import InputError
+from qualification.bench.profiles import Plan, load_plan, with_rate
+from qualification.errors import InputError, UsageError
 from qualification.paths import data_file
 from qualification.policy import load_policy
 from qualification.workload import Kind, load_workload
@@ -107,3 +107,34 @@ def changed(tmp_path: Path, change: Any) -> Path:
 def test_a_plan_that_cannot_be_is_refused(tmp_path: Path, change: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         plan("reference", changed(tmp_path, change))
+
+
+@pytest.mark.parametrize("requests", [1, 24, 25, 169, 598, 600])
+@pytest.mark.parametrize("rated", ["reference", "release"])
+def test_a_rate_is_drawn_over_every_language_with_a_seed_of_its_own_for_each_request(requests: int, rated: str) -> None:
+    before = plan(rated)
+    after = with_rate(before, requests, WORKLOAD)
+    rate = after.profiles[1]
+    assert (after.profiles[0], *after.profiles[2:]) == before.profiles
+    assert (rate.name, rate.samples, rate.stop) == ("RATE", "samples/rate.jsonl", "count")
+    items = [rate.item(WORKLOAD, turn=turn, index=index) for turn in range(rate.rounds) for index in rate.indices()]
+    draws = {(item.entry.id, item.seed) for item in items}
+    assert len(draws) == len(items) == rate.rounds * rate.requests_per_round
+    assert requests <= len(items) < requests + 24 * rate.rounds
+    assert {item.entry.language for item in items} == set(load_policy().rules_for(rated).limits.eos.languages)
+    assert rate.requests_per_round <= 120  # a killed run repeats no more than that
+
+
+def test_six_hundred_requests_bound_the_rate_and_come_in_rounds() -> None:
+    rate = with_rate(plan("reference"), 600, WORKLOAD).profiles[1]
+    assert (rate.rounds, rate.repeats, rate.rounds * rate.requests_per_round) == (5, 5, 600)
+
+
+def test_a_rate_that_the_seeds_do_not_reach_is_refused_with_the_most_that_there_is() -> None:
+    with pytest.raises(UsageError, match="at most 600"):
+        with_rate(plan("reference"), 601, WORKLOAD)
+
+
+def test_a_tier_without_natural_ends_has_no_rate() -> None:
+    with pytest.raises(UsageError, match="no profile EOS"):
+        with_rate(plan("shape"), 600, WORKLOAD)

@@ -13,7 +13,7 @@ from qualification.bench.raw import RequestOutcome, RequestRecord
 from qualification.bundle import BundleWriter
 from qualification.digest import sha256_bytes
 from qualification.gates.table import GATES
-from qualification.sessions import session_path
+from qualification.sessions import sampler_path, session_path
 from qualification.tamper.good_documents import (
     MS,
     START,
@@ -23,6 +23,7 @@ from qualification.tamper.good_documents import (
     make_phases,
     make_policy,
     make_run,
+    make_sampler,
     make_session,
     make_workload,
 )
@@ -90,7 +91,10 @@ def make(root: Path, made: Made) -> Path:
         if "run_id" in document:
             document["run_id"] = run_id
         writer.document(path, document)
-    writer.telemetry(make_telemetry(now))
+    samples = make_telemetry(100 * MS, now + 100 * MS)
+    writer.telemetry(samples)
+    sampler = {**make_sampler(len(samples), samples[-1].at_ns), "run_id": run_id}
+    writer.document(sampler_path(1), sampler)
     writer.seal(GATES)
     return root
 

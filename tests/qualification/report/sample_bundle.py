@@ -63,7 +63,9 @@ def build(root: Path, scratch: Path, sample: Sample | None = None, report: Repor
     _licences(writer)
     for profile in profiles:
         writer.records(profile["samples"], list(_records(writer, workload, profile, sample)))
-    writer.telemetry(_telemetry(sample.now))
+    samples = _telemetry(sample.now)
+    writer.telemetry(samples)
+    writer.document("records/sampler-01.json", _sampler(samples))
     writer.document("environment.json", _environment())
     writer.document("phases.json", _phases(sample))
     writer.document("run.json", _run(profiles, sample))
@@ -180,10 +182,24 @@ def _telemetry(end: int) -> list[TelemetrySample]:
     return [
         TelemetrySample(
             at_ns=at, processes=1, rss_bytes=700_000_000 + int(2e8 * (1 - np.exp(-at / 8e9))) + at % 7_000_000,
-            cpu_ns=int(at * (1.5 + 0.3 * np.sin(at / 3e9))), package_energy_microjoules=None, gpus=(),
+            pss_bytes=650_000_000 + at % 5_000_000 if number % 7 == 0 else None,
+            cpu_ns=int(at * (1.5 + 0.3 * np.sin(at / 3e9))), machine_cpu_ns=int(at * 2.0), harness_cpu_ns=at // 20,
+            package_energy_microjoules=None, gpus=(),
         )
-        for at in range(SECOND, end + SECOND // 5, 150_000_000)
+        for number, at in enumerate(range(SECOND, end + SECOND // 5, 150_000_000))
     ]  # fmt: skip
+
+
+def _sampler(samples: list[TelemetrySample]) -> dict[str, Any]:
+    return {
+        "schema": "urn:assay:schema:sampler:v1", "run_id": RUN_ID, "number": 1, "interval_ms": 100, "slow_interval_ms": 1000,
+        "priority": 0, "samples": len(samples), "first_ns": samples[0].at_ns, "last_ns": samples[-1].at_ns, "ended": "stopped", "fault": None,
+        "sensors": {
+            "package_energy": {"zones": [], "absent": "the kernel shows no powercap directory"},
+            "accelerators": {"uuids": [], "absent": "NVMLError_LibraryNotFound: NVML Shared Library Not Found"},
+            "machine_cpu": True,
+        },
+    }  # fmt: skip
 
 
 def _phase(
@@ -199,7 +215,7 @@ def _phases(sample: Sample) -> dict[str, Any]:
     setup = {**_phase("setup", None, None, None, 0, 2 * SECOND), "name": "start the subject"}
     clock = {"source": "monotonic", "zero_utc": _utc(0)}
     return {
-        "schema": "urn:assay:schema:phases:v1", "run_id": RUN_ID, "clock": clock, "phases": [setup, *sample.phases],
+        "schema": "urn:assay:schema:phases:v2", "run_id": RUN_ID, "clock": clock, "phases": [setup, *sample.phases],
     }  # fmt: skip
 
 

@@ -85,7 +85,8 @@ def test_empty_input_draws_an_empty_frame() -> None:
         charts.ridges([charts.Ridge(label="en", windows=[])]),
         charts.ridges([charts.Ridge(label="en", windows=[0.0, 0.0])]),
         charts.buffers([], "B1"),
-        charts.telemetry([], [], []),
+        charts.telemetry([], []),
+        charts.telemetry([charts.Lane(name="power", unit="W", lines=())], []),
         charts.gate_ring([], "0/0", "required passed"),
     ):
         ElementTree.fromstring(drawing)

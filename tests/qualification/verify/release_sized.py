@@ -74,8 +74,8 @@ def _packet(number: int, at_ns: int) -> Packet:
     )
 
 
-def _close_telemetry(end: int) -> list[TelemetrySample]:
-    samples = good_requests.make_telemetry(end)
+def _close_telemetry(watched: int, end: int) -> list[TelemetrySample]:
+    samples = good_requests.make_telemetry(watched, end)
     step = (samples[1].at_ns - samples[0].at_ns) // _CLOSER
     return [
         dataclasses.replace(sample, at_ns=sample.at_ns + part * step) for sample in samples for part in range(_CLOSER)
