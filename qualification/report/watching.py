@@ -21,6 +21,10 @@ from qualification.report.words import figure, plural
 
 Points = list[tuple[float, float]]
 MOST_POINTS: Final = 900
+_REASONS: Final = (
+    (0x1, "idle"), (0x2, "clocks as set"), (0x4, "power cap"), (0x8, "hardware slowdown"), (0x10, "clocks in step"),
+    (0x20, "heat, by the driver"), (0x40, "heat, by the hardware"), (0x80, "power brake"), (0x100, "clocks of a display"),
+)  # fmt: skip
 _SHADED: Final = {"measure": "measure", "idle": "idle"}
 ROWS: Final = (
     ("telemetry.gap.max", "longest stretch without a sample"),
@@ -89,6 +93,7 @@ def facts(evidence: EvidenceView) -> tuple[tuple[str, str], ...]:
         ("priority of the sampler", _each(evidence, lambda r: f"nice {r['priority']}")),
         ("sampler ended", _each(evidence, lambda r: r["fault"] or r["ended"].replace("_", " "))),
         ("before the subject", _idle(numbers)),
+        ("accelerator clocks held down by", _throttling(evidence)),
         ("energy of the processors", _each(evidence, lambda r: _sensor(r["sensors"]["package_energy"], "zones"))),
         ("energy of accelerators", _each(evidence, lambda r: _sensor(r["sensors"]["accelerators"], "uuids"))),
     )
@@ -97,6 +102,21 @@ def facts(evidence: EvidenceView) -> tuple[tuple[str, str], ...]:
 def _each(evidence: EvidenceView, words: Callable[[Mapping[str, Any]], str]) -> str:
     """What the sessions say, each different thing once."""
     return "; ".join(dict.fromkeys(words(record) for record in evidence.samplers))
+
+
+def _throttling(evidence: EvidenceView) -> str:
+    """The driver's reasons in measured phases, each with the share of samples that it was in force."""
+    told = [
+        gpu.throttle_reasons
+        for phase in evidence.phases
+        if phase["kind"] == "measure"
+        for sample in evidence.telemetry_between(phase["start_ns"], phase["end_ns"])
+        for gpu in sample.gpus
+        if gpu.throttle_reasons is not None
+    ]
+    shares = [(name, sum(1 for mask in told if mask & bit) / len(told)) for bit, name in _REASONS if told]
+    seen = [f"{name} ({figure(share, 'share')} of samples)" for name, share in shares if share]
+    return ", ".join(seen) or ("nothing" if told else "not told")
 
 
 def thinned(points: Points) -> Points:
