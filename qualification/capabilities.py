@@ -16,12 +16,14 @@ from qualification.bench.connection import ConnectionFailed, DeadlinePassed, Dea
 from qualification.bench.target import Target
 from qualification.errors import StrictJsonError, SubjectError
 
+OPEN = frozenset({"eos", "seed", "sampling", "language", "max_duration"})
 _PROBE = Deadlines(connect=2.0, headers=5.0, silence=5.0, total=10.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Capabilities:
-    """What a subject says of itself. `precision` and `device` are None where it does not tell."""
+    """What a subject says of itself. `precision` and `device` are None where it does not tell; `leaves_open` names what
+    an adapter cannot set or learn (`OPEN`); `adapter`: what was started only passes requests on."""
 
     model: str
     max_concurrent_requests: int
@@ -29,6 +31,8 @@ class Capabilities:
     languages: tuple[str, ...]
     precision: str | None
     device: str | None
+    leaves_open: frozenset[str] = frozenset()
+    adapter: bool = False
 
 
 def ask_capabilities(target: Target, clock: Clock) -> Capabilities:
@@ -54,6 +58,8 @@ def ask_capabilities(target: Target, clock: Clock) -> Capabilities:
         languages=tuple(str(language) for language in document["languages"]),
         precision=_word(document.get("precision")),
         device=_word(document.get("device")),
+        leaves_open=frozenset(document.get("leaves_open", ())),
+        adapter=document.get("role") == "adapter",
     )
 
 
@@ -76,6 +82,9 @@ def _capability_problem(status: int, document: Any) -> str | None:
         return f"says model is {document.get('model')!r}"
     if not isinstance(document.get("languages"), list):
         return "lists no languages"
+    left = document.get("leaves_open", [])
+    if not isinstance(left, list) or not all(isinstance(word, str) and word in OPEN for word in left):
+        return f"says leaves_open is {left!r}, not a list of {', '.join(sorted(OPEN))}"
     return None
 
 

@@ -75,6 +75,13 @@ def rtf(record: RequestRecord) -> float | None:
     return record.wall_ns / 1e9 / record.audio_seconds if record.samples else None
 
 
+def _natural(record: RequestRecord, sign: int) -> int | None:
+    """`sign` of a natural end, else the other of 0 and 1; None where sound came and nobody knows how it ended."""
+    if record.ok and record.finish_reason is None:
+        return None
+    return sign if record.ok and record.finish_reason == "stop" else 1 - sign
+
+
 def _underrun_ms(record: RequestRecord) -> float | None:
     late = underrun_ns(record)
     return None if late is None else late / 1e6
@@ -104,8 +111,8 @@ REQUEST_FIELDS: Final[Mapping[str, Callable[[RequestRecord], Value]]] = {
     "language": lambda r: r.language,
     "succeeded": lambda r: int(r.ok),
     "failed": lambda r: int(not r.ok),
-    "natural": lambda r: int(r.ok and r.finish_reason == "stop"),
-    "unnatural": lambda r: int(not (r.ok and r.finish_reason == "stop")),
+    "natural": lambda r: _natural(r, 1),
+    "unnatural": lambda r: _natural(r, 0),
     "wall_ms": lambda r: r.wall_ns / 1e6,
     "ttfa_ms": lambda r: None if r.ttfa_ns is None else r.ttfa_ns / 1e6,
     "rtf": rtf,

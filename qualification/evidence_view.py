@@ -71,6 +71,11 @@ class EvidenceView:
         return self.document(paths.RUN)
 
     @property
+    def leaves_open(self) -> frozenset[str]:
+        """What the subject could not set or learn, such as `eos` or `seed`; nothing in runs that do not tell."""
+        return frozenset(self.run["subject"].get("leaves_open", ()))
+
+    @property
     def phases(self) -> tuple[dict[str, Any], ...]:
         """The phases in order of their start."""
         return tuple(self.document(paths.PHASES)["phases"])

@@ -132,6 +132,7 @@ class Measurer:
                 seed=item.seed,
                 max_duration_seconds=self._plan.parameters.max_duration_seconds,
                 sampling={},
+                leaves_open=self._subject.capabilities.leaves_open,
             )
             yield Job(
                 call=call,

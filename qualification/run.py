@@ -293,7 +293,7 @@ class Run:
             if found:
                 raise refusal(self._bundle.root, found)
         self._bundle.document(session_path(self._journal.session), document)
-        self._journal.log("subject", pid=subject.process and subject.pid, pid_started=process_start(subject))
+        self._journal.log("subject", pid=subject.process and subject.process.pid, pid_started=process_start(subject))
 
     def _clamped(self, ceiling: float) -> Plan:
         """The plan with the audio ceiling that the subject allows."""
@@ -319,7 +319,10 @@ class Run:
                 yield sampler
             finally:
                 sampler.stop()
-                self._bundle.document(sampler_path(number), sampler.document(self._inputs.run_id, number))
+                if self._subject is not None and self._subject.kind == "adapter":
+                    self._journal.telemetry(number).unlink()  # of this machine, and the subject's is another's
+                else:
+                    self._bundle.document(sampler_path(number), sampler.document(self._inputs.run_id, number))
 
     @contextmanager
     def _watched(self, subject: Subject, interval_ms: int) -> Iterator[None]:

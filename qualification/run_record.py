@@ -69,6 +69,7 @@ def subject_document(subject: Subject, options: Options, image: Mapping[str, Any
         "command": [_without_directory(word) for word in subject.command],
         "image": dict(image) if image is not None else None,
         "max_concurrent_requests": said.max_concurrent_requests,
+        "leaves_open": sorted(said.leaves_open),
     }
 
 

@@ -32,7 +32,7 @@ _POLL_SECONDS = 0.3
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A subject that answers. `pid` is None for an endpoint: nothing can be sampled there. A container is no child of
+    """A subject that answers. `pid` is None for an endpoint, and for an adapter of one: nothing can be sampled there. A container is no child of
     ours: `watch` says whether it runs, `log` what it wrote last."""
 
     kind: str
@@ -129,11 +129,11 @@ def started(command: Sequence[str], clock: Clock, *, ready_seconds: float = READ
         _wait_ready(target, clock, deadline, process)
         capabilities = ask_capabilities(target, clock)
         yield Subject(
-            kind="process",
+            kind="adapter" if capabilities.adapter else "process",
             target=target,
             capabilities=capabilities,
             command=process.command,
-            pid=process.pid,
+            pid=None if capabilities.adapter else process.pid,
             process=process,
         )
     finally:

@@ -104,6 +104,7 @@ def _limitations(
     yield _limitation("coverage_is_no_rate", text, "project")
     yield _limitation("ending_is_not_speech", "A request that ended naturally need not be intelligible.", "project")
     yield from _interruptions(evidence)
+    yield from _left_open(evidence)
     for profile in profiles:
         if profile["standing"] == "informative":
             text = f"Profile {profile['name']} is informative only: {'; '.join(profile['reasons'])}."
@@ -135,6 +136,20 @@ def _interruptions(evidence: EvidenceView) -> Iterator[dict[str, str]]:
 def _has_energy(sample: TelemetrySample) -> bool:
     counters = [sample.package_energy_microjoules, *(gpu.energy_millijoules for gpu in sample.gpus)]
     return any(counter is not None for counter in counters)
+
+
+def _left_open(evidence: EvidenceView) -> Iterator[dict[str, str]]:
+    """What the subject could not be told, or did not tell."""
+    owner = "owner of the subject"
+    if evidence.run["subject"]["kind"] == "adapter":
+        text = "An adapter passed requests on: times are those behind it, and nothing of the subject's machine or files was seen."
+        yield _limitation("adapter", text, owner)
+    if "eos" in evidence.leaves_open:
+        yield _limitation("ends_untold", "The subject does not tell how its speech ended; no end was made up.", owner)
+    unset = sorted(evidence.leaves_open - {"eos"})
+    if unset:
+        text = f"The subject takes no setting of {', '.join(unset)}: the workload's was not in force."
+        yield _limitation("not_controlled", text, owner)
 
 
 def _limitation(code: str, text: str, owner: str) -> dict[str, str]:

@@ -33,7 +33,8 @@ MAX_PLAIN_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class SpeechCall:
-    """What one request asks for. `sampling` is the wire object, empty for the server's defaults."""
+    """What one request asks for. `sampling` is the wire object, empty for the server's defaults. Of a subject that
+    `leaves_open` the seed or how speech ended, neither is demanded, and neither is made up."""
 
     request_id: str
     text: str
@@ -42,6 +43,7 @@ class SpeechCall:
     seed: int
     max_duration_seconds: float
     sampling: Mapping[str, Any]
+    leaves_open: frozenset[str] = frozenset()
 
     @property
     def max_frames(self) -> int:
@@ -109,7 +111,12 @@ class _Exchange:
     def __init__(self, call: SpeechCall, clock: Clock) -> None:
         self._call = call
         self._clock = clock
-        self._stream = SpeechStream(request_id=call.request_id, seed=call.seed, max_frames=call.max_frames)
+        self._stream = SpeechStream(
+            request_id=call.request_id,
+            seed=None if "seed" in call.leaves_open else call.seed,
+            max_frames=call.max_frames,
+            ends_open="eos" in call.leaves_open,
+        )
         self._status: int | None = None
         self._t0_ns = clock.now_ns()
         self._headers_ns: int | None = None
@@ -148,7 +155,7 @@ class _Exchange:
         reader = MultipartReader(boundary_of(headers.get("content-type")))
         if headers.get("x-request-id") != self._call.request_id:
             raise StreamViolation("wrong_request_id", f"header x-request-id is {headers.get('x-request-id')!r}")
-        if headers.get("x-qwen3-seed") != str(self._call.seed):
+        if "seed" not in self._call.leaves_open and headers.get("x-qwen3-seed") != str(self._call.seed):
             raise StreamViolation("seed_not_echoed", f"header x-qwen3-seed is {headers.get('x-qwen3-seed')!r}")
         if headers.get("cache-control") != "no-store":
             raise StreamViolation("cacheable_stream", f"header cache-control is {headers.get('cache-control')!r}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from qualification.bench.multipart import Part, StreamViolation
@@ -32,13 +32,19 @@ class ServerReportedError(StreamViolation):
 
 
 class SpeechStream:
-    """Accumulates one response: start, audio parts, end. `packets` and `pcm` stay readable after a violation."""
+    """Accumulates one response: start, audio parts, end. `packets` and `pcm` stay readable after a violation.
 
-    def __init__(self, *, request_id: str, seed: int, max_frames: int) -> None:
+    `seed` None: the subject takes none, so it must echo none. `ends_open`: the subject, an adapter, learns neither how
+    speech ended nor, while it goes on, that a packet is the last; a reason of null is then an end that nobody knows.
+    """
+
+    def __init__(self, *, request_id: str, seed: int | None, max_frames: int, ends_open: bool = False) -> None:
         self._request_id = request_id
         self._seed = seed
         self._max_frames = max_frames
+        self._ends_open = ends_open
         self._started = False
+        self._ended = False
         self._digest = hashlib.sha256()
         self._frames = 0
         self.packets: list[Packet] = []
@@ -63,7 +69,7 @@ class SpeechStream:
             ServerReportedError: the part is the server's error part.
             StreamViolation: the part breaks a rule, or has no business here.
         """
-        if self.finish_reason is not None:
+        if self._ended:
             raise StreamViolation("part_after_end", "another part follows the end part")
         if not self._started:
             self._accept_start(part)
@@ -80,7 +86,7 @@ class SpeechStream:
         """
         if not self._started:
             raise StreamViolation("missing_start", "the stream has no start part")
-        if self.finish_reason is None:
+        if not self._ended:
             raise StreamViolation("missing_end", f"the stream stopped after {len(self.packets)} audio parts")
 
     def _accept_start(self, part: Part) -> None:
@@ -105,7 +111,7 @@ class SpeechStream:
     def _accept_audio(self, part: Part) -> None:
         if "".join(part.headers["content-type"].split()).lower() != _AUDIO_TYPE:
             raise StreamViolation("bad_audio_format", f"audio part has type {part.headers['content-type']!r}")
-        packet = _packet(part)
+        packet = _packet(part, ends_open=self._ends_open)
         self._check_position(packet)
         self._check_size(packet)
         self.packets.append(packet)
@@ -142,13 +148,16 @@ class SpeechStream:
         self._check_request_id(document)
         if not self.packets:
             raise StreamViolation("no_audio", "the stream ended without an audio part")
+        if self._ends_open:
+            self.packets[-1] = replace(self.packets[-1], final=True)  # known now: the end part follows it
         if not self.packets[-1].final:
             raise StreamViolation("no_final_packet", "the last audio part is not marked final")
         reason = document.get("finish_reason")
-        if reason not in FINISH_REASONS:
+        if reason not in FINISH_REASONS and not (self._ends_open and reason is None):
             raise StreamViolation("bad_end", f"finish_reason is {reason!r}")
         self.metrics = self._checked_metrics(document.get("metrics"))
         self.finish_reason = reason
+        self._ended = True
 
     def _checked_metrics(self, raw: object) -> ServerMetrics:
         if not isinstance(raw, Mapping):
@@ -189,9 +198,9 @@ def _json_part(part: Part) -> Mapping[str, Any]:
     return document
 
 
-def _packet(part: Part) -> Packet:
+def _packet(part: Part, *, ends_open: bool) -> Packet:
     final = part.headers.get("x-final")
-    if final not in ("true", "false"):
+    if final not in ("true", "false") and not (ends_open and final is None):
         raise StreamViolation("bad_part_header", f"X-Final is {final!r}")
     return Packet(
         at_ns=part.first_byte_ns,

@@ -91,7 +91,8 @@ def _workload(evidence: EvidenceView) -> Fields:
 
 
 def _sampling(evidence: EvidenceView) -> Fields:
-    return {"max_duration_seconds": evidence.run["parameters"]["max_duration_seconds"]}
+    ceiling = evidence.run["parameters"]["max_duration_seconds"]
+    return {"max_duration_seconds": ceiling, "leaves_open": sorted(evidence.leaves_open - {"eos"})}
 
 
 def _tier(evidence: EvidenceView) -> Fields:

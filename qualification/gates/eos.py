@@ -3,7 +3,8 @@
 Coverage: each language of the policy ended naturally at least once; it bounds no rate. Rate: the share of requests
 that did not end naturally, with its 95 % bound, against the tier's limit; both count raw records of the profile EOS.
 Bound: the claim of a small rate (0.5 %), from the many requests of the profile RATE, which must reach every language.
-`stop` is a natural end, the ceiling and every failure are not. Ending is not the same as being intelligible.
+`stop` is a natural end, the ceiling and every failure are not. Of a subject that does not tell how speech ended no such claim
+can be made, and no end is made up. Ending is not the same as being intelligible.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class CoverageGate:
         records = evidence.records(profile=PROFILE)
         if not records:
             return _nothing(policy, self.id, PROFILE)
+        if "eos" in evidence.leaves_open:
+            return _unknown(policy, self.id)
         languages = policy.rules_for(evidence.run["tier"]).limits.eos.languages
         ended = {record.language for record in records if natural(record)}
         tried = {record.language for record in records}
@@ -82,6 +85,8 @@ def _by_bound(
     records = evidence.records(profile=profile)
     if not records:
         return _nothing(policy, gate, profile)
+    if "eos" in evidence.leaves_open:
+        return _unknown(policy, gate)
     derivation = _derivation(evidence, profile, "unnatural", "share")
     share = evaluate(derivation, evidence)
     observed = float(share.value or 0)
@@ -129,3 +134,8 @@ def _derivation(evidence: EvidenceView, name: str, field: str, estimator: str, *
 def _nothing(policy: Policy, gate: str, profile: str) -> GateResult:
     detail = f"The run has no measured request of profile {profile}."
     return answer(policy, gate, Outcome.NOT_PERFORMED, n=0, detail=detail, reason_code="profile_not_run")
+
+
+def _unknown(policy: Policy, gate: str) -> GateResult:
+    detail = "The subject does not tell how its speech ended, so there is nothing to count."
+    return answer(policy, gate, Outcome.NOT_PERFORMED, n=0, detail=detail, reason_code="eos_unknown")

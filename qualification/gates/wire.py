@@ -30,6 +30,9 @@ class ContractGate:
 
     def evaluate(self, evidence: EvidenceView, policy: Policy) -> GateResult:
         """Look for broken streams among all records, and at the positions of those that succeeded."""
+        if evidence.run["subject"]["kind"] == "adapter":
+            detail = "The streams are the adapter's own work; the subject behind it does not speak this wire."
+            return answer(policy, self.id, Outcome.NOT_PERFORMED, n=0, detail=detail, reason_code="adapter_speaks")
         records = evidence.records(phase=None)
         good = [record for record in records if record.ok]
         broken = [record for record in records if record.outcome is RequestOutcome.STREAM_ERROR]
@@ -54,6 +57,9 @@ class ReproducibilityGate:
 
     def evaluate(self, evidence: EvidenceView, policy: Policy) -> GateResult:
         """Compare the hashes of requests that differ in nothing."""
+        if "seed" in evidence.leaves_open:
+            detail = "The subject takes no seed, so no two of its requests are equal."
+            return answer(policy, self.id, Outcome.NOT_PERFORMED, n=0, detail=detail, reason_code="seed_not_controlled")
         alone = _hashes(record for record in evidence.records(phase=None) if record.ok and record.concurrency == 1)
         busy = _hashes(record for record in evidence.records(phase=None) if record.ok and record.concurrency > 1)
         repeated = {key: hashes for key, hashes in alone.items() if len(hashes) > 1}

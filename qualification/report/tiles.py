@@ -26,12 +26,7 @@ def key_figures(summary: Mapping[str, Any], profiles: Sequence[ProfileView]) -> 
     """Failures first: a figure of those that succeeded means little without them."""
     numbers = {number["id"]: number for number in summary["numbers"]}
     tiles = [_failure_tile(profiles), _ends_tile(numbers)]
-    covered = sum(1 for key, number in numbers.items() if _is_language_end(key) and number["value"])
-    total = sum(1 for key in numbers if _is_language_end(key))
-    style = "passed" if covered == total else "failed"
-    tiles.append(
-        Tile(label="languages that ended naturally", value=f"{covered} of {total}", note="at least once", style=style)
-    )
+    tiles.append(_languages_tile(numbers))
     alone = next((profile for profile in profiles if profile.plan["concurrency"] == 1), None)
     if alone is not None:
         tiles.append(_median_tile(alone, "rtf", "real-time factor, alone"))
@@ -41,6 +36,21 @@ def key_figures(summary: Mapping[str, Any], profiles: Sequence[ProfileView]) -> 
         Tile(label="peak memory", value=figure(memory, "bytes"), note="resident, all processes of the subject")
     )
     return tuple(tiles)
+
+
+def _languages_tile(numbers: Mapping[str, Mapping[str, Any]]) -> Tile:
+    label = "languages that ended naturally"
+    if not _told(numbers):
+        return Tile(label=label, value="not told", note="the subject does not tell how speech ended", style="undone")
+    covered = sum(1 for key, number in numbers.items() if _is_language_end(key) and number["value"])
+    total = sum(1 for key in numbers if _is_language_end(key))
+    style = "passed" if covered == total else "failed"
+    return Tile(label=label, value=f"{covered} of {total}", note="at least once", style=style)
+
+
+def _told(numbers: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether of each request it is known how it ended."""
+    return bool(numbers["run.ends.natural"]["n"] == numbers["run.ends.requests"]["value"])
 
 
 def _is_language_end(key: str) -> bool:
@@ -59,6 +69,10 @@ def _failure_tile(profiles: Sequence[ProfileView]) -> Tile:
 
 def _ends_tile(numbers: Mapping[str, Mapping[str, Any]]) -> Tile:
     natural, asked = numbers["run.ends.natural"]["value"], numbers["run.ends.requests"]["value"]
+    if not _told(numbers):
+        known = numbers["run.ends.natural"]["n"]
+        note = f"of {asked - known} of {asked} requests the subject does not tell"
+        return Tile(label="ended by themselves", value="not told", note=note, style="undone")
     bound = numbers["run.ends.unnatural_rate"]["upper95"]
     note = "nothing to bound" if bound is None else f"others: at most {figure(bound, 'share')}, at 95\u202f% confidence"
     style = "passed" if natural == asked else "inconclusive"

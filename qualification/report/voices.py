@@ -43,7 +43,7 @@ class Voice:
 
 @dataclass(frozen=True, kw_only=True)
 class End:
-    """How one request of a language ended: natural, ceiling or failed."""
+    """How one request of a language ended: natural, ceiling, failed, or untold."""
 
     style: str
     sign: str
@@ -67,7 +67,7 @@ def voices(evidence: EvidenceView) -> tuple[Voice, ...]:
     stored = [record for record in evidence.records() if record.audio is not None]
     chosen = list(first_stored(evidence))
     taken = {record.request_id for _, record in chosen}
-    endless = [record for record in stored if record.finish_reason != "stop" and record.request_id not in taken]
+    endless = [record for record in stored if record.finish_reason == "length" and record.request_id not in taken]
     chosen += [(evidence.workload.entry(record.workload_id), record) for record in endless[:MOST_UNNATURAL]]
     return tuple(_voice(evidence, entry, record) for entry, record in chosen)
 
@@ -108,6 +108,8 @@ def _end(record: RequestRecord) -> End:
     where = f"{record.workload_id}, {record.profile}, seed {record.seed}"
     if not record.ok:
         return End(style="failed", sign="\u2715", words=f"failed: {record.error_code} ({where})")
+    if record.finish_reason is None:
+        return End(style="undone", sign="\u25cb", words=f"nobody tells how it ended ({where})")
     if record.finish_reason != "stop":
         return End(style="inconclusive", sign="\u25b2", words=f"ran into the ceiling ({where})")
     return End(style="passed", sign="\u25cf", words=f"ended by itself ({where})")

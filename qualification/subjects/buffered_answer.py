@@ -12,7 +12,7 @@ from typing import Any, Final
 BOUNDARY: Final = "assay-buffered-8b1d4f"
 SAMPLES_PER_FRAME: Final = 1_920
 FRAME_BYTES: Final = SAMPLES_PER_FRAME * 2
-_AUDIO: Final = {
+AUDIO: Final = {
     "encoding": "pcm_s16le",
     "sample_rate_hz": 24_000,
     "channels": 1,
@@ -29,18 +29,18 @@ def stream_body(*, request_id: str, model: str, seed: int, pcm: bytes, ended: bo
     if not pcm or len(pcm) % FRAME_BYTES:
         raise ValueError(f"{len(pcm)} bytes are no whole number of codec frames, at least one")
     cuts = list(_cuts(len(pcm) // FRAME_BYTES))
-    start = {"type": "start", "request_id": request_id, "model": model, "seed": seed, "audio": _AUDIO}
-    parts = [_json(start)]
+    start = {"type": "start", "request_id": request_id, "model": model, "seed": seed, "audio": AUDIO}
+    parts = [json_part(start)]
     for number, (first, count) in enumerate(cuts):
         content = pcm[first * FRAME_BYTES : (first + count) * FRAME_BYTES]
-        parts.append(_part("audio/pcm;rate=24000;channels=1;format=s16le", content, _place(number, first, count, cuts)))
+        parts.append(audio_part(content, number=number, first=first, final=number == len(cuts) - 1))
     end = {
         "type": "end",
         "request_id": request_id,
         "finish_reason": "stop" if ended else "length",
         "metrics": _metrics(len(pcm), len(cuts), wall_microseconds),
     }
-    return b"".join([*parts, _json(end), f"--{BOUNDARY}--\r\n".encode()])
+    return b"".join([*parts, json_part(end), f"--{BOUNDARY}--\r\n".encode()])
 
 
 def _cuts(frames: int) -> Iterator[tuple[int, int]]:
@@ -49,15 +49,18 @@ def _cuts(frames: int) -> Iterator[tuple[int, int]]:
         yield first, min(4, frames - first)
 
 
-def _place(number: int, first: int, count: int, cuts: list[tuple[int, int]]) -> dict[str, str]:
-    return {
+def audio_part(content: bytes, *, number: int, first: int, final: bool | None) -> bytes:
+    """Part `number` with whole frames from `first` on; `final` None: nobody knows yet, and nothing is said."""
+    count = len(content) // FRAME_BYTES
+    place = {
         "X-Sequence": str(number),
         "X-First-Codec-Frame": str(first),
         "X-First-Sample": str(first * SAMPLES_PER_FRAME),
         "X-Sample-Count": str(count * SAMPLES_PER_FRAME),
         "X-Codec-Frames": str(count),
-        "X-Final": "true" if number == len(cuts) - 1 else "false",
     }
+    told = {} if final is None else {"X-Final": "true" if final else "false"}
+    return _part("audio/pcm;rate=24000;channels=1;format=s16le", content, place | told)
 
 
 def _metrics(size: int, packets: int, wall_microseconds: int) -> dict[str, int | None]:
@@ -77,7 +80,8 @@ def _metrics(size: int, packets: int, wall_microseconds: int) -> dict[str, int |
     }
 
 
-def _json(document: Mapping[str, Any]) -> bytes:
+def json_part(document: Mapping[str, Any]) -> bytes:
+    """A part with a JSON document."""
     return _part("application/json", json.dumps(document, sort_keys=True).encode(), {})
 
 

@@ -21,6 +21,7 @@ from typing import Any, Final, Protocol
 
 from qualification.subjects.buffered_answer import BOUNDARY, stream_body
 from qualification.subjects.official_sampling import to_arguments
+from qualification.subjects.refusal import Refused, problem
 
 MODEL: Final = "official/qwen-tts-0.1.1"
 LANGUAGES: Final = (
@@ -48,14 +49,6 @@ class Speaker(Protocol):
     def speak(
         self, *, text: str, instruction: str, language: str, seed: int, frames: int, arguments: Mapping[str, Any]
     ) -> Utterance: ...
-
-
-class Refused(Exception):
-    """A request that is answered with a problem document."""
-
-    def __init__(self, status: int, code: str, detail: str) -> None:
-        super().__init__(detail)
-        self.status, self.code, self.detail = status, code, detail
 
 
 class Server(ThreadingHTTPServer):
@@ -131,13 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: no request is logged."""
 
     def _refuse(self, refusal: Refused) -> None:
-        document = {
-            "type": f"urn:assay:problem:{refusal.code}",
-            "title": refusal.code.replace("_", " "),
-            "status": refusal.status,
-            "code": refusal.code,
-            "detail": refusal.detail,
-        }
+        document = problem(refusal)
         self._send(refusal.status, "application/problem+json", json.dumps(document, sort_keys=True).encode(), {})
 
     def _send(self, status: int, kind: str, body: bytes, more: Mapping[str, str]) -> None:

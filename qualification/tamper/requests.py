@@ -32,6 +32,17 @@ REQUESTS: Final[tuple[Tamper, ...]] = (
         "request.ceiling",
         document(paths.RUN, lambda d: d["parameters"].update(max_duration_seconds=0.16)),
     ),
+    case("ok, and nobody says how it ended", "request.outcome", set_fields(B1, finish_reason=None)),
+    case(
+        "natural ends of a subject that cannot know them",
+        "request.outcome",
+        document(paths.RUN, lambda d: d["subject"].update(leaves_open=["eos"])),
+    ),
+    case(
+        "a seed echoed by a subject that takes none",
+        "request.seed-echo",
+        document(paths.RUN, lambda d: d["subject"].update(leaves_open=["seed"])),
+    ),
     case("another seed came back", "request.seed-echo", set_fields(B1, echoed_seed=1)),
     case(
         "the server tells of other frames",

@@ -5,10 +5,12 @@
 3. Packets arrive in order; bytes are samples x 2; samples are frames x 1,920; positions are contiguous from zero.
 4. A successful stream ends with its one final packet; no other packet is final.
 5. The samples of a request are the sum of its packets'.
-6. The outcome fits the HTTP status, the audio and the end part: a failure cannot be called a success by one word.
-7. The server echoed the seed; its own account (frames, samples, packets) fits and is no longer than the client waited.
+6. The outcome fits the HTTP status, the audio and the end part: a failure cannot be called a success by one word. A
+   subject that does not tell how speech ended has no natural ends, any other has an end for each success.
+7. The server echoed the seed, or took none and echoed none; its own account (frames, samples, packets) fits and is no longer than the client waited.
 8. No more frames than the ceiling that was sent.
-9. The audio hash is no placeholder; distinct (text, description, seed) have distinct audio.
+9. The audio hash is no placeholder; distinct (text, description, seed) have distinct audio, the seed aside where none is
+   taken.
 """
 
 from __future__ import annotations
@@ -42,13 +44,13 @@ def check(evidence: EvidenceView) -> Iterator[Finding]:
     ceiling = math.ceil(evidence.run["parameters"]["max_duration_seconds"] * SAMPLE_RATE_HZ / SAMPLES_PER_FRAME)
     for path in evidence.sample_files:
         for record in evidence.records_in(path):
-            for code, detail in _of_one(record, ceiling):
+            for code, detail in _of_one(record, ceiling, evidence.leaves_open):
                 yield Finding(code=code, file=path, detail=f"{record.request_id}: {detail}")
     yield from _unique_ids(evidence.all_records)  # 1
     yield from _distinct_audio(evidence)  # 9
 
 
-def _of_one(record: RequestRecord, ceiling: int) -> Iterator[tuple[str, str]]:
+def _of_one(record: RequestRecord, ceiling: int, leaves_open: frozenset[str]) -> Iterator[tuple[str, str]]:
     yield from _times(record)
     yield from _packets(record)
     yield from _outcome(record)
@@ -59,7 +61,8 @@ def _of_one(record: RequestRecord, ceiling: int) -> Iterator[tuple[str, str]]:
     if record.pcm_sha256 in PLACEHOLDER_HASHES:  # 9
         yield "audio.placeholder-hash", "the audio hash is a placeholder"
     if record.ok:
-        yield from _server_account(record)
+        yield from _end(record, told="eos" not in leaves_open)
+        yield from _server_account(record, None if "seed" in leaves_open else record.seed)
 
 
 def _times(record: RequestRecord) -> Iterator[tuple[str, str]]:
@@ -98,9 +101,16 @@ def _outcome(record: RequestRecord) -> Iterator[tuple[str, str]]:
         yield "request.outcome", "called ok without the end part that a success has"
 
 
-def _server_account(record: RequestRecord) -> Iterator[tuple[str, str]]:
-    if record.echoed_seed != record.seed:  # 7
-        yield "request.seed-echo", f"seed {record.seed} was sent, {record.echoed_seed} came back"
+def _end(record: RequestRecord, *, told: bool) -> Iterator[tuple[str, str]]:
+    if told and record.finish_reason is None:  # 6
+        yield "request.outcome", "called ok without an end, and the subject tells how speech ends"
+    if not told and record.finish_reason == "stop":
+        yield "request.outcome", "a natural end, and the subject does not tell how speech ends"
+
+
+def _server_account(record: RequestRecord, seed: int | None) -> Iterator[tuple[str, str]]:
+    if record.echoed_seed != seed:  # 7
+        yield "request.seed-echo", f"seed {seed} was due, {record.echoed_seed} came back"
     metrics = record.server_metrics
     if metrics is None:
         return
@@ -134,12 +144,13 @@ def _unique_ids(records: Iterable[RequestRecord]) -> Iterator[Finding]:
 
 def _distinct_audio(evidence: EvidenceView) -> Iterator[Finding]:
     entries = {entry.id: entry for entry in evidence.workload.entries}
-    spoken: dict[str, tuple[str, str, int]] = {}
+    spoken: dict[str, tuple[str, str, int | None]] = {}
+    seeded = "seed" not in evidence.leaves_open
     for record in evidence.all_records:
         entry = entries.get(record.workload_id)
         if not record.ok or record.pcm_sha256 is None or entry is None:
             continue
-        what = (entry.text, entry.voice_description, record.seed)
+        what = (entry.text, entry.voice_description, record.seed if seeded else None)
         if spoken.setdefault(record.pcm_sha256, what) != what:
             detail = f"{record.request_id}: the same audio as a request of another text, description or seed"
             yield Finding(code="audio.repeated", file="samples", detail=detail)
