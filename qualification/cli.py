@@ -145,8 +145,8 @@ def compare(arguments: argparse.Namespace) -> int:
 
 
 def report(arguments: argparse.Namespace) -> int:
-    """Draw the report of a bundle again, outside of it."""
-    draw = report_program()
+    """Draw the report of a bundle again, outside of it, with the audio reviews that were added to it."""
+    draw = report_program(added=True)
     if draw is None:
         raise UsageError("the report needs its template engine; install `tts-assay[harness]`")
     out = arguments.out if arguments.out is not None else arguments.path.with_name(f"{arguments.path.name}.html")

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from qualification.bench.raw import SAMPLE_RATE_HZ, RequestRecord
 from qualification.evidence_view import EvidenceView
 from qualification.report import assets, charts, watching, words
+from qualification.report.audio_reviews import audio_reviews, named
 from qualification.report.distribution import Group, Mark, distribution
 from qualification.report.machine import machine_facts
 from qualification.report.page import Page, read_page
@@ -39,8 +40,12 @@ _LATENCIES = (
 )
 
 
-def render(evidence: EvidenceView) -> str:
-    """The whole page. Raises `BundleError`, `StrictJsonError` or `SchemaError` where a file is missing or malformed."""
+def render(evidence: EvidenceView, *, added: bool = False) -> str:
+    """The whole page; with `added`, also the audio reviews that were added after sealing.
+
+    Raises:
+        BundleError, StrictJsonError, SchemaError: a file is missing or malformed.
+    """
     page, clips = read_page(evidence), voices(evidence)
     script, style = assets.script("report.js"), assets.text("report.css")
     return (
@@ -61,6 +66,8 @@ def render(evidence: EvidenceView) -> str:
             watched=watching.rows(page.profiles),
             watching_facts=watching.facts(evidence),
             latencies=_LATENCIES,
+            audio_reviews=audio_reviews(evidence) if added else (),
+            named=named,
             script=Markup(script),  # our own file
             style=Markup(style),  # our own file
             script_hash=assets.policy_hash(script),

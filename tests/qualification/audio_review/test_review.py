@@ -11,6 +11,7 @@ from qualification import schema, signing, strictjson
 from qualification.audio_review import layer, programs, record, review
 from qualification.audio_review.record import Request
 from qualification.cli import main
+from qualification.drawing import report_program
 from qualification.errors import BundleError
 from qualification.evidence_view import EvidenceView
 from qualification.gates.table import GATES
@@ -106,3 +107,17 @@ def test_every_figure_of_a_clip_says_who_gives_it(copy: bench.Bench) -> None:
     told = {item["field"].partition(".")[0] for item in made["policy"]["figures"]}
     named = {"path", "sha256", "request_id", "workload_id", "language", "seed", "words"}
     assert made["clips"][0].keys() - named == told - {"seams"}
+
+
+def test_only_the_page_that_is_drawn_again_has_the_review(copy: bench.Bench, tmp_path: Path) -> None:
+    name, _ = review.attach(EvidenceView(copy.root), LIGHT, None)
+    assert main(["report", str(copy.root), "--out", str(tmp_path / "again.html")]) == 0
+    again = (tmp_path / "again.html").read_text(encoding="utf-8")
+    draw = report_program()
+    assert draw is not None
+    sealed = draw(EvidenceView(copy.root))
+    for page, has in ((again, True), (sealed, False)):
+        assert (name in page) is has
+        assert ('id="audio-review"' in page) is has
+    assert "unsigned" in again
+    assert again.count("Left out by the caller.") == 5
