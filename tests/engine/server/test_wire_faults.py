@@ -236,7 +236,8 @@ def test_slow_reader_at_the_default_five_seconds(start_process: StartProcess) ->
 
 def test_log_has_no_content(server: Process) -> None:
     secret = "the-secret-words"
-    server.ask(speech_bytes(f"{secret} frames=3", voice_description=secret)).whole()
+    request_id = str(uuid4())
+    server.ask(speech_bytes(f"{secret} frames=3", {"X-Request-Id": request_id}, voice_description=secret)).whole()
     server.ask(speech_bytes(f"{secret} fail_at=1")).whole()
     server.ask(speech_bytes(secret, language=secret)).whole()
     server.ask(request_bytes("GET", f"/{secret}?{secret}", headers={"X": secret})).whole()
@@ -245,4 +246,7 @@ def test_log_has_no_content(server: Process) -> None:
     assert sum(line["event"] == "request" for line in lines) >= 4
     assert secret not in server.log.read_text()
     with server.wire() as wire:
-        assert secret not in wire.ask(request_bytes("GET", "/metrics")).whole().decode()
+        metrics = wire.ask(request_bytes("GET", "/metrics")).whole().decode()
+    assert secret not in metrics
+    assert request_id not in metrics
+    assert any(line.get("request_id") == request_id for line in lines), "the log tells which request it was"

@@ -3,26 +3,28 @@
     python -m tests.engine.server.wire_figures --out docs/measurements/cpu/wire.json
 
 Wants an idle machine. Three parts, each bounded: a mix of clients that finish, cancel, leave, send rubbish and stop
-reading, after which nothing may be left; ten clients a slot against a full server, and whether those inside notice;
-one client alone, for the waits that HTTP adds. Exit status 1 where something is left or a held stream is disturbed.
+reading, after which nothing may be left; one client alone, for cancellation and the waits that HTTP adds; a full server
+under refusals, and whether those inside notice (`overload_figures`). Exit status 1 where something is left, an admitted
+stream is cut short, or one starves under ten times the load and not without it.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import random
-import re
 import signal
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from tests.engine.server import overload_figures
 from tests.engine.server.client import SPEECH, Wire, request_bytes, speech_bytes
 from tests.engine.server.conftest import Process, eventually, launch
 from tests.engine.server.soak import quantiles, run_threads, state_of
@@ -30,7 +32,6 @@ from tests.engine.server.soak import quantiles, run_threads, state_of
 SLOTS = 6
 WORKERS = 10
 LONG = "The river is wide here, and the boats go slowly from one side to the other. " * 6
-SENTENCE = "The boats go slowly from one side to the other."
 SHORT = "Good morning."
 CLOSE = {"Connection": "close"}  # the end of an answer is the end of the connection
 FLAGS = ("--max-concurrent-requests", str(SLOTS), "--request-read-seconds", "2", "--log-level", "warning")
@@ -109,60 +110,10 @@ def soak(server: Process, requests: int) -> tuple[dict[str, Any], list[str]]:
     }, faults
 
 
-async def held(address: tuple[str, int], until: float, crowd: int) -> tuple[float, list[float], Counter[str]]:
-    """Audio seconds a second of all who are admitted, and the waits of those of `crowd` clients that are refused."""
-    waits: list[float] = []
-    statuses: Counter[str] = Counter()
-    samples = 0
-
-    async def hold(number: int) -> None:
-        nonlocal samples
-        while time.perf_counter() < until:
-            reader, writer = await asyncio.open_connection(*address)
-            writer.write(speech_bytes(SENTENCE, CLOSE, seed=number, max_duration_seconds=20.0))
-            status = (await reader.readuntil(b"\r\n\r\n"))[9:12].decode()
-            if status != "200":  # one of the crowd took the slot between two streams
-                statuses[f"holder {status}"] += 1
-                await asyncio.sleep(0.05)
-            while status == "200" and time.perf_counter() < until and (data := await reader.read(65_536)):
-                samples += len(data) // 2
-            writer.close()
-
-    async def ask(number: int) -> None:
-        nonlocal samples
-        await asyncio.sleep(1.0 + number / (10.0 * crowd))
-        while time.perf_counter() < until:
-            reader, writer = await asyncio.open_connection(*address)
-            start = time.perf_counter()
-            writer.write(speech_bytes(SENTENCE, CLOSE, seed=number, max_duration_seconds=20.0))
-            head = await reader.readuntil(b"\r\n\r\n")
-            if size := re.search(rb"content-length: (\d+)", head):
-                await reader.readexactly(int(size[1]))
-            statuses[head[9:12].decode()] += 1
-            if head.startswith(b"HTTP/1.1 429"):
-                assert b"retry-after:" in head.lower()
-                waits.append((time.perf_counter() - start) * 1e3)
-            elif head.startswith(b"HTTP/1.1 200"):  # a slot fell free between two streams: admitted like anybody
-                while time.perf_counter() < until and (data := await reader.read(65_536)):
-                    samples += len(data) // 2
-            writer.close()
-            await asyncio.sleep(0.1)
-
-    began = time.perf_counter()
-    await asyncio.gather(*(hold(number) for number in range(SLOTS)), *(ask(number) for number in range(crowd)))
-    return samples / 24_000 / (time.perf_counter() - began), waits, statuses
-
-
-def overload(server: Process, seconds: float) -> dict[str, Any]:
-    """Throughput of a full server, alone and with ten clients a slot before the door."""
-    alone, _, _ = asyncio.run(held(server.address, time.perf_counter() + seconds, 0))
-    eventually(lambda: server.metric("assay_active_requests") == 0, 30)
-    besieged, waits, statuses = asyncio.run(held(server.address, time.perf_counter() + seconds, 10 * SLOTS))
-    eventually(lambda: server.metric("assay_active_requests") == 0, 30)
-    return {
-        "clients": 10 * SLOTS, "answers": dict(statuses), "refusal": quantiles(waits), "refusals": len(waits),
-        "audio_seconds_a_second": {"alone": round(alone, 3), "besieged": round(besieged, 3)},
-    }  # fmt: skip
+def overload(rounds: int) -> tuple[dict[str, Any], list[str]]:
+    """Refusals, and what those inside notice of them: a server with a core of its own, as an operator would start it."""
+    with overload_figures.on_core(0), serving(FLAGS[:2]) as server, overload_figures.on_core(1):
+        return overload_figures.measure(server, slots=SLOTS, rounds=rounds)
 
 
 def cancel_to_stop(server: Process, rounds: int) -> dict[str, Any]:
@@ -203,27 +154,35 @@ def first_audio(server: Process, rounds: int) -> dict[str, Any]:
     return {"rounds": rounds, "client": quantiles(heard), "added_by_http": quantiles(added)}
 
 
+@contextmanager
+def serving(flags: tuple[str, ...]) -> Iterator[Process]:
+    """The embedded model behind a real server process, which must end cleanly."""
+    with tempfile.TemporaryDirectory() as directory:
+        server = launch(flags, Path(directory) / "server.log", module=("engine", "serve"))
+        try:
+            eventually(server.ready, 60)
+            yield server
+        finally:
+            server.signal(signal.SIGTERM)
+            exit_code = server.exit_code()
+            server.close()
+    assert exit_code == 0, f"the server ended with {exit_code}"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--requests", type=int, default=400)
-    parser.add_argument("--overload-seconds", type=float, default=15.0)
+    parser.add_argument("--overload-rounds", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--out", type=Path, help="file for the document; else standard output")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory:
-        server = launch(FLAGS, Path(directory) / "server.log", module=("engine", "serve"))
-        try:
-            eventually(server.ready, 60)
-            report, failed = soak(server, args.requests)
-            report["overload"] = overload(server, args.overload_seconds)
-            report["cancel_to_stop"] = cancel_to_stop(server, args.rounds)
-            report["first_audio"] = first_audio(server, args.rounds)
-            report["end"] = state_of(server)
-        finally:
-            server.signal(signal.SIGTERM)
-            report_exit = server.exit_code()
-            server.close()
-    failed += [f"the server ended with {report_exit}"] if report_exit else []
+    with serving(FLAGS) as server:
+        report, failed = soak(server, args.requests)
+        report["cancel_to_stop"] = cancel_to_stop(server, args.rounds)
+        report["first_audio"] = first_audio(server, args.rounds)
+        report["end"] = state_of(server)
+    report["overload"], disturbed = overload(args.overload_rounds)
+    failed += disturbed
     failed += ["steps after a cancellation"] if report["cancel_to_stop"]["frame_steps_after"] else []
     document = json.dumps({"command": " ".join(sys.orig_argv[1:]), **report, "failed": failed}, indent=2) + "\n"
     if args.out:
