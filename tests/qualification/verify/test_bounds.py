@@ -35,7 +35,7 @@ def _evidence(records: Iterable[RequestRecord] = (), **more: Any) -> EvidenceVie
     run["subject"] = {**run["subject"], "kind": "endpoint"}
     values = {
         "run": run, "all_records": kept, "sample_files": (B1["samples"],), "records_in": lambda _: kept,
-        "records": lambda **_: kept, "workload": parse_workload(make_workload(), "workload"), "telemetry": (), "phases": (),
+        "records": lambda **_: kept, "workload": parse_workload(make_workload(), "workload"), "telemetry": (), "phases": (), "leaves_open": frozenset(),
     }  # fmt: skip
     return cast(EvidenceView, SimpleNamespace(**(values | more)))
 
@@ -266,3 +266,13 @@ def test_mean_power_may_equal_peak_power_but_for_rounding() -> None:
     assert _powers(100.0, 100.0) == []
     assert _powers(100.0 * (1 + 1e-9), 100.0) == []
     assert _powers(100.0 + 1e-6, 100.0) == ["summary.power"]
+
+
+def test_of_a_long_placeholder_the_beginning_is_told() -> None:
+    text = "TODO " + "x" * 90
+    documents = {
+        paths.SUMMARY: {"numbers": [], "limitations": [{"text": text, "owner": "project"}]}, paths.GATES: {"results": []},
+        paths.POLICY: {"waivers": []},
+    }  # fmt: skip
+    found = _told(sense.check(_evidence(document=documents.__getitem__)))
+    assert found == [("wording.placeholder", f"{text[:80]!r} says nothing")]

@@ -54,6 +54,11 @@ def test_each_record_belongs_to_the_run(copy: Bench) -> None:
     assert _bound(copy) == [("binding.run", path, f"belongs to run {OTHER}, not to {run_id}") for path in records]
 
 
+def test_a_record_of_a_foreign_standard_names_no_run(copy: Bench) -> None:
+    copy.replace("records/foreign.json", b"{}\n")
+    assert _bound(copy) == []
+
+
 @pytest.mark.parametrize("path", structure.REQUIRED)
 def test_a_bundle_does_without_no_document(path: str, copy: Bench) -> None:
     (copy.root / path).unlink()
