@@ -24,6 +24,13 @@ def qualify(session: nox.Session) -> None:
 
 
 @nox.session
+def compare(session: nox.Session) -> None:
+    """Measure two subjects by turns and compare them: `-- --a engine,precision=bf16 --b engine,precision=int8`."""
+    install(session, "engine,harness")
+    session.run("python", "-m", "qualification", "compare-run", *session.posargs)
+
+
+@nox.session
 def verify(session: nox.Session) -> None:
     """Verify a bundle offline: `nox -s verify -- evidence/RUN`; nothing of the engine is installed."""
     session.install(*CONSTRAINTS, "-e", ".")

@@ -33,6 +33,8 @@ from types import FrameType
 
 from qualification import bundle, detached, paths, signing
 from qualification.comparison.asking import DEFAULT_MARGIN, aspects, share
+from qualification.controlled import arguments as controlled
+from qualification.controlled.record import SCHEDULE
 from qualification.digest import sha256_file
 from qualification.drawing import report_program
 from qualification.errors import BundleError, QualificationError, UsageError
@@ -40,6 +42,7 @@ from qualification.evidence_view import EvidenceView
 from qualification.gates.table import GATES
 from qualification.listening.attach import attach
 from qualification.strictjson import dumps, write_once
+from qualification.verify.controlled import verify_controlled
 from qualification.verify.findings import FAMILIES
 from qualification.verify.trust import load_trust
 from qualification.verify.verifier import verify
@@ -98,7 +101,7 @@ def qualify(arguments: argparse.Namespace) -> int:
 
 
 def check(arguments: argparse.Namespace) -> int:
-    """Verify a bundle offline."""
+    """Verify a bundle, or a controlled comparison of two, offline."""
     if not arguments.path.is_dir():
         raise BundleError(f"{arguments.path} is no directory; give the directory that holds manifest.json")
     trust = load_trust(
@@ -107,7 +110,8 @@ def check(arguments: argparse.Namespace) -> int:
         keys=tuple(arguments.key),
         reviewer_keys=tuple(arguments.reviewer_key),
     )
-    checked = verify(arguments.path, trust, GATES, report_program())
+    program = verify_controlled if (arguments.path / SCHEDULE).exists() else verify
+    checked = program(arguments.path, trust, GATES, report_program())
     if arguments.json:
         print(json.dumps(checked.to_json(), sort_keys=True, ensure_ascii=False))
     else:
@@ -274,6 +278,7 @@ def _parser() -> argparse.ArgumentParser:
     drawing = _add(commands, "report", report, "draw the report of a bundle again")
     drawing.add_argument("path", type=Path, metavar="PATH", help="directory of the bundle")
     drawing.add_argument("--out", type=Path, help="file to write (default: PATH.html)")
+    controlled.add(commands.add_parser(controlled.NAME, help=controlled.HELP, allow_abbrev=False))
     _add_compare(_add(commands, "compare", compare, "compare the verified bundles of two subjects"))
     _add_reviewing(commands)
     _add_audio_review(_add(commands, "audio-review", audio_review, "check the stored utterances of a sealed bundle"))

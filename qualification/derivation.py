@@ -207,7 +207,7 @@ def _sample_rows(derivation: Derivation, sample: TelemetrySample, window: int) -
 def _gap_rows(edges: Iterable[tuple[int, int]], evidence: EvidenceView) -> Iterator[Row]:
     """Stretches without a sample inside phases; none at all where nothing was sampled in the whole run."""
     for number, (start, end) in enumerate(edges if evidence.telemetry else ()):
-        for gap in spacing.gaps(evidence.moments, start, end):
+        for gap in spacing.gaps(evidence.moments_of_session(start), start, end):
             yield Row(value=gap / 1e6, group=number)
 
 

@@ -8,7 +8,7 @@ Digests and the manifest are not checked here: that is the verifier's first step
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
@@ -47,6 +47,7 @@ class EvidenceView:
         self._documents: dict[str, dict[str, Any]] = {}
         self._records: dict[str, tuple[RequestRecord, ...]] = {}
         self._clips: dict[str, Clip] = {}
+        self._moments: dict[int, tuple[int, ...]] = {}
         self._windows: dict[tuple[int, int], tuple[TelemetrySample, ...]] = {}
 
     def exists(self, path: str) -> bool:
@@ -142,6 +143,19 @@ class EvidenceView:
         edges = [bisect_left(self.telemetry, start, key=lambda sample: sample.at_ns) for start in starts]
         return tuple(self.telemetry[low:high] for low, high in pairwise([0, *edges, len(self.telemetry)]))
 
+    def telemetry_of_session(self, at_ns: int) -> tuple[TelemetrySample, ...]:
+        """Telemetry of the session that a moment lies in; the samples of the next one say nothing of it."""
+        starts = [session["started_ns"] for session in self.sessions[1:]]
+        return self.telemetry_by_session[bisect_right(starts, at_ns)]
+
+    def moments_of_session(self, at_ns: int) -> tuple[int, ...]:
+        """When telemetry was sampled in the session that a moment lies in."""
+        samples = self.telemetry_of_session(at_ns)
+        first = samples[0].at_ns if samples else at_ns
+        if first not in self._moments:
+            self._moments[first] = tuple(sample.at_ns for sample in samples)
+        return self._moments[first]
+
     @cached_property
     def telemetry(self) -> tuple[TelemetrySample, ...]:
         """Telemetry in its order; empty where the run has no such file."""
@@ -162,8 +176,9 @@ class EvidenceView:
         return tuple(sample.at_ns for sample in self.telemetry)
 
     def telemetry_around(self, start_ns: int, end_ns: int) -> tuple[TelemetrySample, ...]:
-        """Telemetry that encloses `start_ns`..`end_ns`: one sample more on either side where there is one."""
-        return tuple(self.telemetry[index] for index in spacing.around(self.moments, start_ns, end_ns))
+        """Telemetry that encloses `start_ns`..`end_ns`: one sample more on either side where the session has one."""
+        samples = self.telemetry_of_session(start_ns)
+        return tuple(samples[at] for at in spacing.around(self.moments_of_session(start_ns), start_ns, end_ns))
 
     def clip(self, path: str) -> Clip:
         """A stored utterance. Raises `BundleError` where it is no exact 24 kHz mono 16-bit WAV."""

@@ -37,7 +37,8 @@ class Options:
     `tier` is what the files must amount to; they decide. `accept_symlinks` follows links in the model directory, which
     then has no tier. `gates` asks for a subset; empty asks for all. `resume` is the directory
     of a run to go on with; what is not given then is what that run was begun with.
-    `rounds` splits the load profiles into so many rounds; `eos_rate` adds so many requests for the rate of natural ends."""
+    `rounds` splits the load profiles into so many rounds; `eos_rate` adds so many requests for the rate of natural ends.
+    `sampling` is sent with each request; None leaves it to the subject."""
 
     model: Path | None = None
     endpoint: str | None = None
@@ -58,6 +59,7 @@ class Options:
     resume: Path | None = None
     rounds: int | None = None
     eos_rate: int | None = None
+    sampling: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

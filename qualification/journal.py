@@ -59,7 +59,7 @@ class Journal:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.directory = root / JOURNAL_DIRECTORY
-        self._lock = _locked(self.directory / "lock")
+        self._lock = hold(self.directory / "lock")
         self.start: Mapping[str, Any] = schema.load("journal", self.directory / START)
         self.events: list[dict[str, Any]] = []
         place = self.directory / _EVENTS
@@ -192,6 +192,19 @@ def whole_lines(path: Path) -> tuple[list[bytes], int]:
     return [line + b"\n" for line in lines], len(tail)
 
 
+def hold(path: Path) -> BinaryIO:
+    """The lock of a journal, held until it is closed. Raises `BundleError` where another process holds it."""
+    if not path.parent.is_dir():
+        raise BundleError(f"{path.parent.parent}: holds no journal of a run that could go on; begin a new run")
+    stream = path.open("ab")
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        stream.close()
+        raise BundleError(f"{path.parent.parent}: another process is writing it; let it end, or stop it") from None
+    return stream
+
+
 def sync_file(path: Path) -> None:
     """Return when the content of a file is on disk."""
     with path.open("rb") as stream:
@@ -212,15 +225,3 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _locked(path: Path) -> BinaryIO:
-    if not path.parent.is_dir():
-        raise BundleError(f"{path.parent.parent}: holds no journal of a run that could go on; begin a new run")
-    stream = path.open("ab")
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        stream.close()
-        raise BundleError(f"{path.parent.parent}: another process is writing it; let it end, or stop it") from None
-    return stream

@@ -19,14 +19,17 @@ from qualification.bench.connection import Deadlines
 from qualification.bench.load import Driver, Job, Spoken
 from qualification.bench.phases import PhaseLog
 from qualification.bench.profiles import Plan, Profile
+from qualification.bench.raw import RequestOutcome
 from qualification.bench.storing import audio_path, stored_ids
 from qualification.bundle import BundleWriter
+from qualification.errors import SubjectError
 from qualification.journal import Journal, Unit, UnitWriter, begun, sync_file
 from qualification.progress import Screen, TimeLeft
 from qualification.subject import Subject
 from qualification.workload import Workload
 
 _SILENCE_SECONDS = 30.0
+_DEATH_SECONDS = 0.5
 
 
 class Measurer:
@@ -75,6 +78,7 @@ class Measurer:
         try:
             self._phase("warmup", profile, unit.round, spoken, writer)
             self._phase("measure", profile, unit.round, spoken, writer)
+            self._check_life(spoken)
             self._store(profile, unit, spoken)
             writer.complete()
         finally:
@@ -131,7 +135,7 @@ class Measurer:
                 language=item.entry.language_field,
                 seed=item.seed,
                 max_duration_seconds=self._plan.parameters.max_duration_seconds,
-                sampling={},
+                sampling=self._plan.parameters.sampling or {},
                 leaves_open=self._subject.capabilities.leaves_open,
             )
             yield Job(
@@ -143,6 +147,13 @@ class Measurer:
                 workload_id=item.entry.id,
                 language=item.entry.language,
             )
+
+    def _check_life(self, spoken: list[Spoken]) -> None:
+        """A subject that died in the last requests of a unit left no whole unit; the system takes a moment to say so."""
+        if any(result.record.outcome is RequestOutcome.TRANSPORT_ERROR for result in spoken):
+            time.sleep(_DEATH_SECONDS)
+        if not self._subject.alive():
+            raise SubjectError("the engine process ended before the round did")
 
     def _store(self, profile: Profile, unit: Unit, spoken: list[Spoken]) -> None:
         """Store the utterances that the plan wants of this unit; rounds of a profile run in order, so none is wanted later."""

@@ -31,7 +31,7 @@ from qualification.source_state import SourceState
 
 _SAME: Final = (
     "endpoint", "precision", "device", "engine_command", "image", "container", "accept_symlinks", "gates",
-    "rounds", "eos_rate",
+    "rounds", "eos_rate", "sampling",
 )  # fmt: skip
 _KEPT: Final = re.compile(
     r"(policy|pins|workload|identity|licences|environment)\.json|records/(session|sampler|fleet|interruption)-\d\d\.json"

@@ -131,10 +131,36 @@ class Run:
         assert self._plan is not None
         return tuple(unit for unit in units_of(self._plan) if not self._journal.done(unit))
 
+    @property
+    def plan(self) -> Plan | None:
+        """The plan, once the run has been identified."""
+        return self._plan
+
+    @property
+    def next_session(self) -> int:
+        """Number that the next session will have."""
+        return self._journal.session + 1
+
+    def done(self, unit: Unit) -> bool:
+        """Whether a unit is whole."""
+        return self._journal.done(unit)
+
+    def now_ns(self) -> int:
+        """Now on the run's clock."""
+        return self._clock.now_ns()
+
+    def close(self) -> None:
+        """Let go of the directory, whose run may go on in another process; twice is once."""
+        self._journal.close()
+
+    def _chosen(self, units: Sequence[Unit] | None) -> tuple[Unit, ...]:
+        """Units that are not whole yet, of those asked for; nothing is measured twice."""
+        return tuple(unit for unit in self.left() if units is None or unit in units)
+
     def _as_process(self, units: Sequence[Unit] | None) -> None:
         unreadable = self._inputs.options.endpoint is not None
         self.identify(Parts(model=self._inputs.model, metadata=None if unreadable else ()))
-        chosen = self.left() if units is None else tuple(units)
+        chosen = self._chosen(units)
         if chosen:
             with self._launched(self._launching()) as subject:
                 self._measure(subject, chosen)
@@ -144,7 +170,7 @@ class Run:
         try:
             with self._launched(session.subject()) as subject:
                 self.identify(session.parts)
-                self._measure(subject, self.left() if units is None else tuple(units))
+                self._measure(subject, self._chosen(units))
                 if not self.left():
                     self._compare(session, subject)
         except NoEngine as fault:
@@ -300,7 +326,8 @@ class Run:
         assert self._plan is not None
         parameters = self._plan.parameters
         seconds = min(parameters.max_duration_seconds, ceiling)
-        return replace(self._plan, parameters=replace(parameters, max_duration_seconds=seconds))
+        sampling = self._inputs.options.sampling
+        return replace(self._plan, parameters=replace(parameters, max_duration_seconds=seconds, sampling=sampling))
 
     def _start_watching(self) -> None:
         """Telemetry, once a session; of an endpoint's processes there is none to be had."""

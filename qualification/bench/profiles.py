@@ -72,12 +72,14 @@ class Profile:
 
 @dataclass(frozen=True, kw_only=True)
 class Parameters:
-    """Settings of a run that are not the plan: the object of `run.json`'s `parameters`."""
+    """Settings of a run that are not the plan: the object of `run.json`'s `parameters`. `sampling` is the wire object sent
+    with each request, None to leave it to the subject's defaults."""
 
     timeout_seconds: float
     max_duration_seconds: float
     store_audio: Literal["all", "measured", "first", "none"]
     telemetry_interval_ms: int
+    sampling: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -91,8 +91,9 @@ def _workload(evidence: EvidenceView) -> Fields:
 
 
 def _sampling(evidence: EvidenceView) -> Fields:
-    ceiling = evidence.run["parameters"]["max_duration_seconds"]
-    return {"max_duration_seconds": ceiling, "leaves_open": sorted(evidence.leaves_open - {"eos"})}
+    parameters = evidence.run["parameters"]
+    asked = {name: parameters[name] for name in ("max_duration_seconds", "sampling")}
+    return {**asked, "leaves_open": sorted(evidence.leaves_open - {"eos"})}
 
 
 def _tier(evidence: EvidenceView) -> Fields:

@@ -114,7 +114,7 @@ def _over(evidence: EvidenceView, phases: Sequence[Mapping[str, Any]], limit: fl
     return sum(
         gap > limit * 1e6
         for phase in phases
-        for gap in spacing.gaps(evidence.moments, phase["start_ns"], phase["end_ns"])
+        for gap in spacing.gaps(evidence.moments_of_session(phase["start_ns"]), phase["start_ns"], phase["end_ns"])
     )
 
 

@@ -115,6 +115,7 @@ def make_run() -> dict[str, Any]:
             "max_duration_seconds": 20.48,
             "store_audio": "measured",
             "telemetry_interval_ms": 80,
+            "sampling": None,
         },
         "gates_selected": None,
         "sessions": 1,

@@ -135,6 +135,15 @@ CODES: Final[Mapping[str, str]] = {
     "summary.power": "plausibility",
     "wording.placeholder": "plausibility",
     "layer.times": "plausibility",
+    "comparison.file": "structure",
+    "schedule.unlike": "binding",
+    "schedule.differs": "recomputation",
+    "comparison.differs": "recomputation",
+    "schedule.plan": "plausibility",
+    "schedule.missing": "plausibility",
+    "schedule.unowned": "plausibility",
+    "schedule.session": "plausibility",
+    "schedule.order": "plausibility",
 }
 
 

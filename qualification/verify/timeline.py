@@ -110,7 +110,7 @@ def _telemetry(evidence: EvidenceView) -> Iterator[Finding]:
         yield _finding("telemetry.count", detail)
     for phase in evidence.phases:
         if phase["kind"] == "measure":
-            yield from coverage(phase, evidence.moments)
+            yield from coverage(phase, evidence.moments_of_session(phase["start_ns"]))
     for part in evidence.telemetry_by_session:
         yield from _processors(part, evidence)
         yield from _backwards(part)

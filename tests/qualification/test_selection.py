@@ -9,7 +9,7 @@ import pytest
 from qualification.bench.profiles import load_plan
 from qualification.errors import UsageError
 from qualification.policy import load_policy
-from qualification.selection import narrowed, select_gates
+from qualification.selection import gates_of_profiles, narrowed, select_gates
 from qualification.workload import load_workload
 from tests.qualification.desk import Desk
 
@@ -29,9 +29,18 @@ def test_what_cannot_be_selected(asked: tuple[str, ...], words: str) -> None:
         select_gates(asked, load_policy())
 
 
+def test_each_load_profile_has_its_gate_beside_those_that_need_no_request() -> None:
+    gates = gates_of_profiles(("B1", "B6"), load_policy())
+    assert {"bench.b1", "bench.b6", "identity.weights", "environment.captured"} <= set(gates)
+    assert "bench.b3" not in gates
+    with pytest.raises(UsageError, match="no gate of the policy judges a load profile 'EOS'"):
+        gates_of_profiles(("EOS",), load_policy())
+
+
 def test_only_what_the_gates_read_is_measured() -> None:
     plan = load_plan("reference", load_workload())
     assert [profile.name for profile in narrowed(plan, ("eos.rate", "bench.b3")).profiles] == ["EOS", "B3"]
+    assert [profile.name for profile in narrowed(plan, ("identity.weights", "bench.b3")).profiles] == ["B3"]
     for whole in (None, ("bench.b1", "wire.stream-contract"), ("identity.weights",)):
         assert narrowed(plan, whole) == plan
     shape = load_plan("shape", load_workload())

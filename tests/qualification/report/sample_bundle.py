@@ -236,7 +236,7 @@ def _run(profiles: list[dict[str, Any]], sample: Sample) -> dict[str, Any]:
         "tier": "reference", "profiles": profiles,
         "parameters": {
             "timeout_seconds": 120, "max_duration_seconds": 20.48,
-            "store_audio": "measured", "telemetry_interval_ms": 100,
+            "store_audio": "measured", "telemetry_interval_ms": 100, "sampling": None,
         },
     }  # fmt: skip
 

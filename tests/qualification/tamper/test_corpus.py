@@ -43,7 +43,8 @@ def test_no_file_is_overlooked(name: str, good_bundle: Good, tmp_path: Path) -> 
 
 
 def test_every_code_has_a_tamper() -> None:
-    assert {tamper.code for tamper in CORPUS} == set(CODES) - ELSEWHERE
+    of_comparisons = {code for code in CODES if code.startswith(("comparison.", "schedule."))}  # see controlled/
+    assert {tamper.code for tamper in CORPUS} == set(CODES) - ELSEWHERE - of_comparisons
     assert len({tamper.name for tamper in CORPUS}) == len(CORPUS)
 
 
