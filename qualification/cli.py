@@ -32,6 +32,7 @@ from pathlib import Path
 from types import FrameType
 
 from qualification import bundle, detached, paths, signing
+from qualification.batch_invariance import document as batch_invariance_of
 from qualification.comparison.asking import DEFAULT_MARGIN, aspects, share
 from qualification.controlled import arguments as controlled
 from qualification.controlled.record import SCHEDULE
@@ -41,6 +42,7 @@ from qualification.errors import BundleError, QualificationError, UsageError
 from qualification.evidence_view import EvidenceView
 from qualification.gates.table import GATES
 from qualification.listening.attach import attach
+from qualification.schema import validate
 from qualification.strictjson import dumps, write_once
 from qualification.verify.controlled import verify_controlled
 from qualification.verify.findings import FAMILIES
@@ -156,6 +158,18 @@ def report(arguments: argparse.Namespace) -> int:
     out = arguments.out if arguments.out is not None else arguments.path.with_name(f"{arguments.path.name}.html")
     write_once(out, draw(EvidenceView(arguments.path)).encode())
     print(out)
+    return 0
+
+
+def batch_invariance(arguments: argparse.Namespace) -> int:
+    """Say of each request whether it sounded the same alone and beside others."""
+    document = batch_invariance_of(EvidenceView(arguments.path))
+    validate("batch-invariance", document, "batch-invariance")
+    if arguments.out is None:
+        sys.stdout.buffer.write(dumps(document))
+    else:
+        write_once(arguments.out, dumps(document))
+        print(arguments.out)
     return 0
 
 
@@ -279,6 +293,11 @@ def _parser() -> argparse.ArgumentParser:
     drawing.add_argument("path", type=Path, metavar="PATH", help="directory of the bundle")
     drawing.add_argument("--out", type=Path, help="file to write (default: PATH.html)")
     controlled.add(commands.add_parser(controlled.NAME, help=controlled.HELP, allow_abbrev=False))
+    invariance = _add(
+        commands, "batch-invariance", batch_invariance, "compare requests alone and beside others, as data"
+    )
+    invariance.add_argument("path", type=Path, metavar="PATH", help="directory of the bundle; verify it first")
+    invariance.add_argument("--out", type=Path, metavar="FILE", help="document to write (default: standard output)")
     _add_compare(_add(commands, "compare", compare, "compare the verified bundles of two subjects"))
     _add_reviewing(commands)
     _add_audio_review(_add(commands, "audio-review", audio_review, "check the stored utterances of a sealed bundle"))

@@ -14,6 +14,7 @@ from qualification.bench.raw import SAMPLE_RATE_HZ, RequestRecord
 from qualification.evidence_view import EvidenceView
 from qualification.report import assets, charts, watching, words
 from qualification.report.audio_reviews import audio_reviews, named
+from qualification.report.beside import beside
 from qualification.report.distribution import Group, Mark, distribution
 from qualification.report.machine import machine_facts
 from qualification.report.page import Page, read_page
@@ -68,6 +69,7 @@ def render(evidence: EvidenceView, *, added: bool = False) -> str:
             latencies=_LATENCIES,
             audio_reviews=audio_reviews(evidence) if added else (),
             named=named,
+            beside=beside(evidence),
             script=Markup(script),  # our own file
             style=Markup(style),  # our own file
             script_hash=assets.policy_hash(script),

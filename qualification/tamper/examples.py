@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from qualification import paths, schema, signing, strictjson
+from qualification import batch_invariance, paths, schema, signing, strictjson
 from qualification.comparison.asking import DEFAULT_MARGIN
 from qualification.comparison.document import Asked, compare
 from qualification.evidence_view import EvidenceView
@@ -44,6 +44,7 @@ def examples(root: Path) -> Iterator[tuple[str, Any]]:
     yield "review-record", review
     good_review.add_layer(root, review, bundle.reviewer)
     yield "verification", verify(root, bundle.trust, GATES).to_json()
+    yield "batch-invariance", batch_invariance.document(EvidenceView(root))
     yield "comparison", _comparison(root, bundle)
     for name, file in _SHIPPED.items():
         yield name, strictjson.load(data_file(file))

@@ -44,6 +44,7 @@ def test_each_document_of_a_bundle_has_an_example() -> None:
         "verification",
         "review-record",
         "comparison",
+        "batch-invariance",
     }
     assert wanted <= {path.stem for path in EXAMPLES}
 
