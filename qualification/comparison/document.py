@@ -53,7 +53,7 @@ def compare(pairs: Sequence[tuple[Checked, Checked]], asked: Asked) -> dict[str,
         raise InputError("the bundles share no profile that is there for its times; run both with one plan")
     return {
         "schema": schema.urn("comparison"),
-        "headline": list(_headline(sides, profiles, found)),
+        "headline": list(_headline(pairing, sides, profiles, found)),
         **sides,
         "allowed": sorted(asked.allow),
         "differences": [asdict(item) for item in found],
@@ -115,7 +115,9 @@ def _design(profiles: Sequence[ComparedProfile], asked: Asked) -> dict[str, Any]
     }
 
 
-def _headline(sides: dict[str, Any], profiles: Sequence[ComparedProfile], found: Sequence[Difference]) -> Iterator[str]:
+def _headline(
+    pairing: Pairing, sides: dict[str, Any], profiles: Sequence[ComparedProfile], found: Sequence[Difference]
+) -> Iterator[str]:
     words = Counter(item.verdict.word for profile in profiles for item in profile.figures)
     told = ", ".join(f"{words[word]} {word.value.replace('_', ' ')}" for word in Word)
     same = " Both are one subject (A/A)." if sides["a"]["subject"] == sides["b"]["subject"] else ""
@@ -126,7 +128,17 @@ def _headline(sides: dict[str, Any], profiles: Sequence[ComparedProfile], found:
         if fields:
             shown = ", ".join(fields[:5]) + (" and more" if len(fields) > 5 else "")
             yield f"Compared because it was asked for, although the {aspect} differs: {shown}."
+    yield from _left_open(pairing)
     yield from _of_design(profiles)
+
+
+def _left_open(pairing: Pairing) -> Iterator[str]:
+    """What no side could be told, so that a pair is less than one request asked of two."""
+    views = [evidence for pair in pairing for evidence in pair]
+    for side, open_ in (("A", views[::2]), ("B", views[1::2])):
+        unset = sorted(frozenset().union(*(evidence.leaves_open for evidence in open_)) - {"eos"})
+        if unset:
+            yield f"{side} takes no setting of {', '.join(unset)}: a pair has one text, and not all else in common."
 
 
 def _requests(profiles: Sequence[ComparedProfile]) -> str:

@@ -187,6 +187,16 @@ def test_another_tier_is_refused_unless_asked_for(base: Path, maker: Maker) -> N
     assert any("although the tier differs" in line for line in compared(base, other, allow="tier").document["headline"])
 
 
+def test_what_neither_side_takes_is_said(maker: Maker) -> None:
+    def untold(document: dict[str, Any]) -> None:
+        document["subject"]["leaves_open"] = ["sampling"]
+
+    a = maker("open-a-run", changes={"run.json": untold})
+    b = maker("open-b-run", after=3_600, changes={"run.json": untold})
+    told = [line for line in compared(a, b).document["headline"] if "takes no setting of sampling" in line]
+    assert [line[0] for line in told] == ["A", "B"]
+
+
 def test_another_plan_is_another_workload(base: Path, maker: Maker) -> None:
     other = maker("short-run", rounds=2, after=3_600)
     with pytest.raises(InputError, match=r"workload B1\.rounds: 6 and 2"):
