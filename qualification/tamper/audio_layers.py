@@ -16,7 +16,7 @@ from qualification.tamper.changes import Change, Tamper, case
 Edit = Callable[[dict[str, Any]], object]
 
 
-def _record(bench: Bench) -> dict[str, Any]:
+def make_record(bench: Bench) -> dict[str, Any]:
     """A sound review that asked no other program, the same on every day and machine."""
     rules = policy.load()
     request = Request(policy=rules, say=lambda _: None, without=frozenset(programs.ASKED))
@@ -37,7 +37,7 @@ def _signed(change: Edit) -> Change:
     """A record that the trusted key signed after `change`, with the checks that follow from what it now says."""
 
     def tamper(bench: Bench) -> None:
-        record = _record(bench)
+        record = make_record(bench)
         change(record)
         record["checks"] = [result.to_json() for result in judge(policy.load(), found_in(record))]
         _add(bench, record)
@@ -47,11 +47,11 @@ def _signed(change: Edit) -> Change:
 
 def _after(change: Callable[[Bench, str], object]) -> Change:
     """A sound layer that is changed afterwards."""
-    return lambda bench: change(bench, _add(bench, _record(bench)))
+    return lambda bench: change(bench, _add(bench, make_record(bench)))
 
 
 def _verdict_turned(bench: Bench) -> None:
-    record = _record(bench)
+    record = make_record(bench)
     record["checks"][0]["detail"] = "Better than ever."
     _add(bench, record)
 

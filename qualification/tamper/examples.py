@@ -19,6 +19,7 @@ from qualification.evidence_view import EvidenceView
 from qualification.gates.table import GATES
 from qualification.paths import data_file
 from qualification.tamper import bench, good, good_review
+from qualification.tamper.audio_layers import make_record
 from qualification.verify.verifier import verify
 
 _LONGEST: Final = 2
@@ -26,6 +27,7 @@ _SHIPPED: Final = {
     "plan": "plan.json",
     "licence-mapping": "licence-mapping.json",
     "container-base": "container-base.json",
+    "audio-review-policy": "audio-review.json",
 }
 _LINES: Final = {"request-record": "samples/b1.jsonl", "telemetry": paths.TELEMETRY}
 
@@ -45,6 +47,7 @@ def examples(root: Path) -> Iterator[tuple[str, Any]]:
     good_review.add_layer(root, review, bundle.reviewer)
     yield "verification", verify(root, bundle.trust, GATES).to_json()
     yield "batch-invariance", batch_invariance.document(EvidenceView(root))
+    yield "audio-review", make_record(bench.Bench(root=root, good=bundle))
     yield "comparison", _comparison(root, bundle)
     for name, file in _SHIPPED.items():
         yield name, strictjson.load(data_file(file))
