@@ -72,11 +72,14 @@ class Sampler:
         self.stop()
 
     def watch(self, pid: int, interval_ms: int) -> None:
-        """Sample this process and its descendants from now on; its first sample is on disk on return."""
+        """Sample this process and its descendants from now on; its first sample is on disk on return.
+
+        A sampler that has died by now is a fault to be written down, and no reason to stop.
+        """
         self._interval_ms = interval_ms
         self._order({"pid": pid, "interval_ms": interval_ms})
         answer = self._answer()
-        if "watching" not in answer:
+        if "ended" in answer:
             self._ended = answer
             raise SubjectError("the telemetry process found no engine process to sample")
 

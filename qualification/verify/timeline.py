@@ -6,7 +6,8 @@
 4. Phases are in order; their two clocks agree; all lie between the start and the end of the run.
 5. Where a process was qualified there is telemetry, as many samples as each sampling process wrote, in order (one that was
    killed with its harness has no last word). A gap over
-   the policy's limit is a failed gate and here a note; one over a second is no late sampler but a cut.
+   the policy's limit is a failed gate and here a note; one over a second is no late sampler but a cut, unless the
+   record of the sampling process tells of a fault, with which no gate passes.
 6. From first to last sample of a session the subject used no more processor time than the machine has.
 7. Memory is that of a process that holds the model: never under 8 MiB (proportional memory: 1 MiB), and at its peak at
    least half the weights' size; proportional memory is at its peak no larger than resident memory.
@@ -108,13 +109,15 @@ def _telemetry(evidence: EvidenceView) -> Iterator[Finding]:
         yield _finding("telemetry.order", "samples are out of order")
     for detail in _lost(evidence):
         yield _finding("telemetry.count", detail)
+    faulty = any(record["fault"] for record in evidence.samplers)
     for phase in evidence.phases:
         if phase["kind"] == "measure":
-            yield from coverage(phase, evidence.moments_of_session(phase["start_ns"]))
+            yield from coverage(phase, evidence.moments_of_session(phase["start_ns"]), told=faulty)
     for part in evidence.telemetry_by_session:
         yield from _processors(part, evidence)
         yield from _backwards(part)
-    yield from _memory(samples, evidence)
+    if not faulty or any(sample.rss_bytes for sample in samples):
+        yield from _memory(samples, evidence)
     yield from _power(samples)
 
 
@@ -135,12 +138,12 @@ def _lost(evidence: EvidenceView) -> Iterator[str]:
         yield f"{len(evidence.moments) - owned} samples belong to no sampling process"
 
 
-def coverage(phase: Phase, moments: Sequence[int]) -> Iterator[Finding]:
-    """Gaps between `moments` (nanoseconds, in order) over a phase, its edges included."""
+def coverage(phase: Phase, moments: Sequence[int], *, told: bool = False) -> Iterator[Finding]:
+    """Gaps between `moments` (nanoseconds, in order) over a phase, its edges included; `told`: a fault explains them."""
     gaps = [gap for gap in spacing.gaps(moments, phase["start_ns"], phase["end_ns"]) if gap > SPACING_NS]
     if not gaps:
         return
-    cut = max(gaps) > LONGEST_GAP_NS
+    cut = max(gaps) > LONGEST_GAP_NS and not told
     where = f"{phase['name']}: {len(gaps)} gaps over 200 ms, the longest {max(gaps) / 1e6:.0f} ms"
     yield _finding("telemetry.cover" if cut else "telemetry.jitter", where, refuses=cut)
 

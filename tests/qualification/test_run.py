@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,26 @@ def _watched(telemetry: Path) -> bool:
     """Whether a sample shows the subject."""
     lines = telemetry.read_bytes().split(b"\n")[:-1] if telemetry.exists() else []
     return any(json.loads(line)["processes"] for line in lines)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_sampling_process_that_dies_stops_nothing_and_fails_its_gate(desk: Desk) -> None:
+    def kill_sampler() -> None:
+        while not _watched(desk.out / "journal" / "telemetry-01.jsonl"):
+            time.sleep(0.02)
+        [sampler] = [p for p in psutil.Process().children() if "qualification.sampler" in p.cmdline()]
+        sampler.kill()
+
+    with ThreadPoolExecutor(1) as beside:
+        killed = beside.submit(kill_sampler)
+        assert desk.fake("--frame-seconds", "0.02") == 7
+        killed.result(60)
+    gate = next(item for item in desk.json("gates.json")["results"] if item["id"] == "telemetry.spacing")
+    assert gate["outcome"] == "failed"
+    assert "telemetry process ended with status -9" in gate["detail"]
+    assert desk.json("records/sampler-01.json")["ended"] == "crashed"
+    assert len(desk.lines("telemetry.jsonl")) == desk.json("records/sampler-01.json")["samples"]
+    assert desk.verify() == 7  # sound: it says itself what is missing
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

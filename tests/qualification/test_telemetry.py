@@ -124,6 +124,19 @@ def test_a_sampler_that_crashes_is_a_recorded_fault(subject: subprocess.Popen[by
     assert document["samples"] == len(lines(path)) > 1
 
 
+def test_a_sampler_that_died_before_the_subject_came_is_a_fault_too(
+    subject: subprocess.Popen[bytes], path: Path
+) -> None:
+    with Sampler(clock=Clock(), path=path) as sampler:
+        assert sampler._process is not None
+        os.kill(sampler._process.pid, signal.SIGKILL)
+        sampler._process.wait()
+        sampler.watch(subject.pid, 20)
+    document = told(sampler)
+    assert document["ended"] == "crashed"
+    assert "status -9" in document["fault"]
+
+
 def test_a_sample_that_is_missing_from_the_file_is_a_fault(path: Path) -> None:
     with Sampler(clock=Clock(), path=path, interval_ms=10) as sampler:
         time.sleep(0.1)

@@ -46,8 +46,9 @@ def _found(samples: Sequence[TelemetrySample], **more: Any) -> list[tuple[str, s
     moments = [sample.at_ns for sample in samples]
     values = {
         "run": {**make_run(), "profiles": [], "ended_utc": utc(0)}, "phases": (), "telemetry": tuple(samples),
-        "telemetry_by_session": (tuple(samples),), "moments": moments, "interruptions": (), "records": lambda **_: (),
-        "samplers": ({"number": 1, "first_ns": moments[0], "last_ns": moments[-1], "samples": len(moments)},)
+        "telemetry_by_session": (tuple(samples),), "moments": moments,
+        "moments_of_session": lambda _: tuple(moments), "interruptions": (), "records": lambda **_: (),
+        "samplers": ({"number": 1, "first_ns": moments[0], "last_ns": moments[-1], "samples": len(moments), "fault": None},)
         if moments else (),
         "document": documents.__getitem__,
     }  # fmt: skip
@@ -68,8 +69,8 @@ def test_no_two_samples_share_a_moment() -> None:
 
 def test_a_sampling_process_wrote_what_lies_here() -> None:
     samples = _at(0, 100, 200, 300)
-    one = {"number": 1, "first_ns": 0, "last_ns": 100 * MS, "samples": 2}
-    two = {"number": 2, "first_ns": 200 * MS, "last_ns": 300 * MS, "samples": 2}
+    one = {"number": 1, "first_ns": 0, "last_ns": 100 * MS, "samples": 2, "fault": None}
+    two = {"number": 2, "first_ns": 200 * MS, "last_ns": 300 * MS, "samples": 2, "fault": None}
     assert _found(samples, samplers=(one, two)) == []
     fewer = ("telemetry.count", "session 2: 3 samples were written and 2 are here")
     assert _found(samples, samplers=(one, {**two, "samples": 3})) == [fewer]
@@ -94,6 +95,16 @@ def test_a_gap_is_told_over_200_ms_and_refused_over_a_second(gap: int, found: li
     phase = {"name": "P", "start_ns": 0, "end_ns": moments[-1]}
     told = [(finding.code, finding.refuses, finding.detail) for finding in timeline.coverage(phase, moments)]
     assert told == found
+
+
+def test_a_fault_of_the_sampler_that_is_told_is_no_cut() -> None:
+    phase = {"name": "P", "start_ns": 0, "end_ns": 5_000 * MS}
+    [finding] = timeline.coverage(phase, [0, 100 * MS], told=True)
+    assert (finding.code, finding.refuses) == ("telemetry.jitter", False)
+    silent = [dataclasses.replace(sample, rss_bytes=None, pss_bytes=None, cpu_ns=None) for sample in _at(0, 100)]
+    record = {"number": 1, "first_ns": 0, "last_ns": 100 * MS, "samples": 2, "fault": None}
+    assert [code for code, _ in _found(silent, samplers=(record,))][:1] == ["telemetry.memory"]
+    assert _found(silent, samplers=({**record, "fault": "The telemetry process ended with status -9."},)) == []
 
 
 def test_only_measured_phases_must_be_covered() -> None:
