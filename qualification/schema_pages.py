@@ -111,6 +111,9 @@ def _reference(reference: str) -> str:
     word = reference.rsplit("/", 1)[-1]
     named = split_urn(reference.partition("#")[0])
     document = named[0] if named else ""
+    if document and "#" not in reference:  # a whole document, whose section is named by its title
+        title = document_schema(document)["title"]
+        return f"[{title}](#{title.lower().replace(' ', '-')})"
     anchor = f"#{document}-{word}" if document else ""
     return f"[{word}]({anchor.lower()})" if anchor else word
 

@@ -54,3 +54,9 @@ def test_examples_can_be_made_again(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} >= {path.name for path in EXAMPLES}
     for path in tmp_path.iterdir():
         schema.load(path.stem, path)
+
+
+def test_a_reference_to_a_whole_document_leads_to_its_section() -> None:
+    page = schema_pages.page()
+    assert "[Audio review policy](#audio-review-policy)" in page
+    assert "\n## Audio review policy\n" in page
