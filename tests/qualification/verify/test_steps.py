@@ -19,7 +19,12 @@ def _kept() -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize("step", findings.STEPS)
+LONG = ("authenticity", "documents", "recomputation")  # seconds each; their codes are looked at for every tamper anyway
+
+
+@pytest.mark.parametrize(
+    "step", [pytest.param(step, marks=pytest.mark.slow if step in LONG else ()) for step in findings.STEPS]
+)
 def test_says_what_it_said(step: str) -> None:
     assert findings.said(step) == _kept()[step], "if that is meant: python -m tests.qualification.tamper.findings"
 
