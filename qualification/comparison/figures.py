@@ -9,11 +9,11 @@ from typing import Final
 from qualification.bench.raw import RequestRecord
 from qualification.comparison.bootstrap import RESAMPLES, Estimate, paired_ratio
 from qualification.comparison.matching import Round
+from qualification.comparison.verdicts import DIGITS
 from qualification.derivation import rtf
 from qualification.estimators import Row, estimate
 
 SEED: Final = 0
-_DIGITS: Final = 6
 Pairs = Sequence[tuple[float, float]]
 
 
@@ -38,7 +38,7 @@ def estimate_of(figure: Figure, rounds: Sequence[Round], *, resamples: int = RES
 def _rounded(found: Estimate) -> Estimate:
     return replace(
         found,
-        ratio=round(found.ratio, _DIGITS),
+        ratio=round(found.ratio, DIGITS),
         low=_short(found.low),
         high=_short(found.high),
         minimum_detectable=_short(found.minimum_detectable),
@@ -46,7 +46,7 @@ def _rounded(found: Estimate) -> Estimate:
 
 
 def _short(value: float | None) -> float | None:
-    return None if value is None else round(value, _DIGITS)
+    return None if value is None else round(value, DIGITS)
 
 
 def _per_request(value: Callable[[RequestRecord], float | None]) -> Callable[[Round], Pairs]:

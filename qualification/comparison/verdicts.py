@@ -15,6 +15,7 @@ from typing import Final
 from qualification.comparison.bootstrap import Estimate
 
 ROUNDS_NEEDED: Final = 6
+DIGITS: Final = 6  # decimals of every figure, so that two machines write and decide the same
 
 
 class Word(StrEnum):
@@ -58,7 +59,7 @@ def resolution(estimate: Estimate) -> float:
     """The least margin that holds the whole interval, in either direction; an estimate without interval has none."""
     if estimate.low is None or estimate.high is None:
         raise ValueError("an estimate of one round has no interval")
-    return max(estimate.high, 1 / estimate.low, 1.0) - 1
+    return round(max(estimate.high, 1 / estimate.low, 1.0) - 1, DIGITS)
 
 
 def sentence(estimate: Estimate | None, verdict: Verdict) -> str:
