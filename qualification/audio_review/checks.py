@@ -17,6 +17,7 @@ from qualification.audio_review.seams import Seams
 from qualification.audio_review.sox import ENCODING
 from qualification.bench import statistics
 from qualification.bench.raw import SAMPLE_RATE_HZ
+from qualification.errors import InputError
 from qualification.results import Comparison, GateResult, Outcome
 
 SOX, LOUDNESS, RECOGNISER = "sox", "loudness", "recogniser"
@@ -42,7 +43,16 @@ class Found:
 
 
 def judge(policy: ReviewPolicy, found: Found) -> tuple[GateResult, ...]:
-    """Every check of the policy, in its order."""
+    """Every check of the policy, in its order.
+
+    Raises:
+        InputError: the policy names a check that does not exist here.
+    """
+    unknown = sorted({entry.id for entry in policy.checks} - _CHECKS.keys())
+    if unknown:
+        raise InputError(
+            f"no such check of the audio review: {', '.join(unknown)}; this version has {', '.join(_CHECKS)}"
+        )
     return tuple(_CHECKS[entry.id](Answer(policy=policy, entry=entry), found) for entry in policy.checks)
 
 

@@ -116,6 +116,8 @@ class Programs:
         return dataclasses.replace(clip, **transcribed(clip, text, heard))
 
     def _model(self, name: str) -> FoundModel:
+        if name not in self.policy.models:
+            raise InputError(f"the policy pins no model for {name}; add its distribution, path, hash and licence")
         return models.find(self.policy.models[name])
 
     def _of_wave(self, clip: ClipReview, measure: Callable[[Wave], Any]) -> Any:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from qualification.digest import sha256_bytes
-from qualification.errors import QualificationError
+from qualification.errors import InputError
 
 ENCODING: Final = "Signed Integer PCM"
 _TIMEOUT_SECONDS: Final = 60
@@ -43,7 +43,7 @@ def read(path: Path) -> SoxFacts | None:
     """Ask SoX about one file; None where SoX refuses it.
 
     Raises:
-        QualificationError: SoX does not come to an end.
+        InputError: SoX does not come to an end.
     """
     facts = {option: _run("--info", option, str(path)) for option in ("-r", "-c", "-b", "-s", "-e")}
     decoded = _run(str(path), "--type", "raw", "-")
@@ -66,4 +66,4 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(["sox", *arguments], capture_output=True, timeout=_TIMEOUT_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
-        raise QualificationError(f"sox took longer than {_TIMEOUT_SECONDS} s; look at the file by hand") from error
+        raise InputError(f"sox took longer than {_TIMEOUT_SECONDS} s; look at the file by hand") from error

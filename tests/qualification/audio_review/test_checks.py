@@ -16,6 +16,7 @@ from qualification.audio_review.seams import Utterance, examine, plant
 from qualification.audio_review.sox import ENCODING, SoxFacts
 from qualification.audio_review.voice import Activity
 from qualification.clip import encode_wav
+from qualification.errors import InputError
 from qualification.results import GateResult, Outcome
 from tests.qualification.audio_review.sounds import POLICY, TEXTS, Pcm, packets, reviewed, silence, speech
 
@@ -169,6 +170,12 @@ def test_a_program_that_is_not_there_leaves_its_check_undone(program: str, check
     assert (result.outcome, result.n, result.detail) == (Outcome.NOT_PERFORMED, 0, "It is not installed.")
     assert result.needed
     assert result.owner
+
+
+def test_a_check_that_does_not_exist_is_named() -> None:
+    other = dataclasses.replace(POLICY.checks[0], id="audio-review.beauty")
+    with pytest.raises(InputError, match=r"audio-review\.beauty; this version has audio-review\.exact"):
+        judge(dataclasses.replace(POLICY, checks=(other,)), found(*GOOD))
 
 
 def test_languages_without_a_range_are_named() -> None:

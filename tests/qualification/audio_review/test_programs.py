@@ -12,11 +12,14 @@ import pytest
 from qualification.audio_review import loudness, models, sox
 from qualification.audio_review.dnsmos import DnsmosModel
 from qualification.audio_review.policy import DNSMOS, VOICE
+from qualification.audio_review.programs import Programs
 from qualification.audio_review.voice import VoiceModel, activity
 from qualification.clip import encode_wav
 from qualification.digest import sha256_bytes
 from qualification.errors import InputError
-from tests.qualification.audio_review.sounds import POLICY, Pcm, noise, silence, speech, tone
+from qualification.evidence_view import EvidenceView
+from qualification.tamper.good import Good
+from tests.qualification.audio_review.sounds import POLICY, Pcm, noise, reviewed, silence, speech, tone
 
 needs_sox = pytest.mark.skipif(shutil.which("sox") is None, reason="SoX is a program of the system")
 
@@ -79,6 +82,22 @@ def test_dnsmos_says_the_same_twice_and_falls_with_noise() -> None:
     noisy = DnsmosModel(found).scores(loud)
     assert noisy.background < clean.background - 0.5
     assert noisy.overall < clean.overall
+
+
+def test_what_fails_takes_only_its_own_figures_with_it(good_bundle: Good, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sox, "version", lambda: None)
+    asked = Programs(
+        evidence=EvidenceView(good_bundle.root), policy=dataclasses.replace(POLICY, models={}), recogniser=None,
+        without=frozenset({"loudness"}), say=lambda _: None,
+    )  # fmt: skip
+    assert asked.ask([reviewed(speech())]) == (reviewed(speech()),)
+    assert {name: why.partition(";")[0] for name, why in asked.absent.items()} == {
+        "sox": "SoX is not installed",
+        "loudness": "Left out by the caller.",
+        "voice": "the policy pins no model for voice",
+        "dnsmos": "the policy pins no model for dnsmos",
+        "recogniser": "no recogniser was mounted",
+    }
 
 
 def test_a_model_of_other_bytes_or_without_its_wheel_is_not_used() -> None:
