@@ -73,6 +73,13 @@ def slow(session: nox.Session) -> None:
 
 
 @nox.session
+def mutation(session: nox.Session) -> None:
+    """Mutate modules of the verdict path and run the nearest tests: `nox -s mutation -- verify/plan`; minutes for each module."""
+    install(session, "harness", "tests", "mutation")
+    session.run("python", "-m", "tests.qualification.mutation", *session.posargs)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Style, types and the direction of imports."""
     install(session, "engine,harness,recipe,review", "tests", "lint")
