@@ -9,14 +9,13 @@ one, a run that was resumed or that takes turns with another has more.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from qualification import paths, strictjson
+from qualification import paths
 from qualification.assembly import assemble, units_of
 from qualification.bench.clock import Clock
 from qualification.bench.phases import PhaseLog, utc_now
@@ -32,25 +31,22 @@ from qualification.gates.table import GATES
 from qualification.identification import Parts, identify
 from qualification.inputs import Inputs
 from qualification.journal import Journal, Unit
+from qualification.keeping import Keeping
 from qualification.measure import Measurer
 from qualification.policy import UNVERIFIED, Verdict
 from qualification.progress import Screen
 from qualification.results import GateResult
-from qualification.resume import clock_of, recover, refusal, reopened, start_document
+from qualification.resume import clock_of, recover, reopened, start_document
 from qualification.run_record import run_document, subject_document
 from qualification.selection import narrowed
 from qualification.sessions import (
-    changed,
     interruption_document,
     interruption_path,
-    same_subject,
-    sampler_path,
     session_document,
-    session_path,
 )
 from qualification.source_state import source_state
 from qualification.subject import Subject, at_endpoint, engine_command, process_start, started
-from qualification.telemetry import IDLE_SECONDS, Sampler
+from qualification.watching import Watch
 from qualification.workload import Kind
 
 
@@ -77,12 +73,13 @@ class Run:
         self._source = source_state()
         self._journal = self._opened()
         self._bundle = BundleWriter(inputs.out)
+        self._keeping = Keeping(self._bundle)
         self._phases = PhaseLog(self._clock, keep=self._journal.phase)
         self._subject: Subject | None = None
         self._container = session_for(inputs, self._clock)
         self._plan: Plan | None = None
-        self._sampler: Sampler | None = None
         self._watching = ExitStack()
+        self._watch: Watch | None = None
         self._tier = UNVERIFIED
         self.stage = "identify"
 
@@ -120,10 +117,10 @@ class Run:
         self._began = (utc_now(), self._clock.now_ns())
         self._enter("identify")
         self._copy_inputs()
+        self._subject, self._watch = None, None
         with ExitStack() as self._watching:
             if self._container is None or not self._in_container(self._container, units):
                 self._as_process(units)
-        self._sampler = None
         self._journal.log("ended")
 
     def left(self) -> tuple[Unit, ...]:
@@ -199,17 +196,7 @@ class Run:
             (paths.PINS, inputs.pins.document),
             (paths.WORKLOAD, inputs.workload.document),
         ):
-            self._keep(path, document)
-
-    def _keep(self, path: str, document: Mapping[str, Any]) -> None:
-        """Write a document, or find that of an earlier session to say the same."""
-        place = self._bundle.root / path
-        if not place.exists():
-            self._bundle.document(path, document)
-            return
-        found = list(changed(strictjson.load(place), document))
-        if found:
-            raise refusal(self._bundle.root, [f"{path}: {item}" for item in found[:5]])
+            self._keeping.document(path, document)
 
     def identify(self, parts: Parts) -> None:
         """Hash the model, read the licences; the tier follows from the hashes, and the plan from the tier. Once a process."""
@@ -217,9 +204,9 @@ class Run:
             return
         with self._phases.phase("setup", "hash the model and read licences"):
             found = identify(self._inputs, parts)
-            self._keep(paths.IDENTITY, found.identity)
+            self._keeping.document(paths.IDENTITY, found.identity)
             self._screen.step("identity", found.sentence)
-            self._keep(paths.LICENCES, found.licences)
+            self._keeping.document(paths.LICENCES, found.licences)
             self._screen.step("licences", found.read)
         self._tier = found.tier
         asked = self._inputs.options.tier
@@ -245,10 +232,11 @@ class Run:
         self._enter("launch")
         try:
             with ExitStack() as stack:
-                self._start_watching()
+                watch = self._watched()
                 with self._phases.phase("setup", "start the subject"):
                     subject = stack.enter_context(launching)
                 self._subject = subject
+                watch.of(subject)
                 said = subject.capabilities
                 where = f"{said.model} at {subject.target.url}, {said.max_concurrent_requests} slots"
                 self._screen.step("subject", where)
@@ -258,6 +246,14 @@ class Run:
             if tail:
                 path = f"logs/engine-{self._journal.session:02}.log"
                 self._bundle.raw_bytes(path, ("\n".join(tail) + "\n").encode())
+
+    def _watched(self) -> Watch:
+        """Telemetry, once a session; of an endpoint's processes there is none to be had."""
+        if self._watch is None:
+            self._watch = Watch(self._journal, self._bundle, self._clock, self._phases)
+            if self._inputs.options.endpoint is None:
+                self._watching.enter_context(self._watch.idle())
+        return self._watch
 
     def _launching(self) -> AbstractContextManager[Subject]:
         inputs = self._inputs
@@ -276,7 +272,7 @@ class Run:
         self._enter("measure")
         before = ask_fleet(subject.target, self._clock)
         try:
-            with self._watched(subject, self._plan.parameters.telemetry_interval_ms):
+            with self._watched().subject(subject, self._plan.parameters.telemetry_interval_ms):
                 Measurer(
                     plan=self._clamped(subject.capabilities.max_duration_seconds),
                     workload=self._inputs.workload,
@@ -303,7 +299,7 @@ class Run:
         """Machine and subject must be what they were; then the session has its record."""
         pids = () if subject.pid is None else (subject.pid,)
         environment = capture_environment(self._inputs.run_id, source=self._source, own_processes=pids)
-        self._keep(paths.ENVIRONMENT, environment)
+        self._keeping.document(paths.ENVIRONMENT, environment)
         image = self._container.image if self._container else None
         document = session_document(
             self._journal,
@@ -314,11 +310,7 @@ class Run:
             max_duration_seconds=subject.capabilities.max_duration_seconds,
             load=environment["machine"]["load_average"],
         )
-        for earlier in EvidenceView(self._bundle.root).sessions[:1]:
-            found = list(changed(same_subject(earlier), same_subject(document), "subject"))
-            if found:
-                raise refusal(self._bundle.root, found)
-        self._bundle.document(session_path(self._journal.session), document)
+        self._keeping.session(document)
         self._journal.log("subject", pid=subject.process and subject.process.pid, pid_started=process_start(subject))
 
     def _clamped(self, ceiling: float) -> Plan:
@@ -328,40 +320,6 @@ class Run:
         seconds = min(parameters.max_duration_seconds, ceiling)
         sampling = self._inputs.options.sampling
         return replace(self._plan, parameters=replace(parameters, max_duration_seconds=seconds, sampling=sampling))
-
-    def _start_watching(self) -> None:
-        """Telemetry, once a session; of an endpoint's processes there is none to be had."""
-        if self._inputs.options.endpoint is None and self._sampler is None:
-            self._sampler = self._watching.enter_context(self._idle_sampler())
-
-    @contextmanager
-    def _idle_sampler(self) -> Iterator[Sampler]:
-        """Telemetry that has watched the idle machine for a while, before there is a subject. How it went is written
-        down whatever happens."""
-        number = self._journal.session
-        with Sampler(clock=self._clock, path=self._journal.telemetry(number)) as sampler:
-            try:
-                with self._phases.phase("idle", "idle machine, before the subject"):
-                    time.sleep(IDLE_SECONDS)
-                yield sampler
-            finally:
-                sampler.stop()
-                if self._subject is not None and self._subject.kind == "adapter":
-                    self._journal.telemetry(number).unlink()  # of this machine, and the subject's is another's
-                else:
-                    self._bundle.document(sampler_path(number), sampler.document(self._inputs.run_id, number))
-
-    @contextmanager
-    def _watched(self, subject: Subject, interval_ms: int) -> Iterator[None]:
-        """Telemetry of the subject's processes while inside."""
-        if self._sampler is None or subject.pid is None:
-            yield
-            return
-        self._sampler.watch(subject.pid, interval_ms)
-        try:
-            yield
-        finally:
-            self._sampler.stop()
 
     def seal(self) -> Qualified:
         """Write what is left of the record, evaluate every gate from the files, and seal; the journal is gone then."""

@@ -22,11 +22,11 @@ from typing import Any, Literal
 from qualification.bench.client import Observation, SpeechCall, open_for_speech, speak
 from qualification.bench.clock import Clock
 from qualification.bench.connection import Deadlines
+from qualification.bench.load_kind import Load
 from qualification.bench.raw import RequestOutcome, RequestRecord
 from qualification.bench.target import Target
 from qualification.errors import SubjectError
 
-LoadKind = Literal["sustained", "wave", "poisson"]
 _CONNECT_AHEAD_SECONDS = 0.25
 
 
@@ -49,16 +49,6 @@ class Spoken:
 
     record: RequestRecord
     pcm: bytes
-
-
-@dataclass(frozen=True, kw_only=True)
-class Load:
-    """The kind of load, how many requests at once, and for open load the mean arrivals a second."""
-
-    kind: LoadKind
-    concurrency: int
-    rate_per_second: float | None = None
-    arrival_seed: int = 0
 
 
 class Driver:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from qualification import schema, strictjson
-from qualification.bench.load import Load, LoadKind
+from qualification.bench.load_kind import Load, LoadKind
 from qualification.errors import InputError, UsageError
 from qualification.paths import SAMPLES_DIRECTORY, data_file
 from qualification.workload import Kind, WorkItem, Workload

@@ -25,5 +25,5 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    monkeypatch.setattr("qualification.run.IDLE_SECONDS", 0.3)
+    monkeypatch.setattr("qualification.watching.IDLE_SECONDS", 0.3)
     return make_desk(tmp_path)

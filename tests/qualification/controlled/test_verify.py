@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,9 @@ from qualification.verify.controlled import ControlledVerification, verify_contr
 from qualification.verify.findings import CODES
 from qualification.verify.trust import Trust
 from tests.qualification.desk import Desk
+from tests.qualification.test_run_container import VERIFIER
+
+ROOT = str(Path(__file__).resolve().parents[3])
 
 Change = Callable[[Path], object]
 
@@ -112,6 +118,14 @@ def test_is_refused(name: str, copy: Path, room: Desk) -> None:
 def test_every_code_has_a_case() -> None:
     of_comparisons = {code for code in CODES if code.startswith(("comparison.", "schedule."))}
     assert of_comparisons == {code for code, _ in CASES.values() if code.startswith(("comparison.", "schedule."))}
+
+
+def test_an_auditor_needs_none_of_the_harness(room: Desk) -> None:
+    options = ["--policy", str(room.root / "policy.json"), "--pins", str(room.root / "pins.json")]
+    command = [sys.executable, "-c", VERIFIER, "verify", str(room.out), *options, "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["answer"] == "sound"
 
 
 def test_a_bundle_that_is_refused_refuses_the_comparison(copy: Path, room: Desk) -> None:
