@@ -28,7 +28,7 @@ _STREAM_TEXT = (
     "(audio/pcm;rate=24000;channels=1;format=s16le with X-Sequence, X-First-Codec-Frame, X-First-Sample, "
     "X-Sample-Count, X-Codec-Frames, X-Final), one JSON end or error part."
 )
-_GENERAL = ("unauthorized", "headers_too_large", "internal_error")
+_GENERAL = ("malformed_request", "unauthorized", "headers_too_large", "internal_error")
 _ADMISSION = (
     "malformed_json", "invalid_request_id", "request_timeout", "request_id_in_use", "request_cancelled",
     "request_too_large", "unsupported_media_type", "invalid_text", "capacity_exhausted", "rate_limited",
