@@ -28,6 +28,7 @@ from tests.engine.server.listener import FROM_SECONDS, TO_SECONDS, Listener
 from tests.engine.server.soak import quantiles, run_threads
 
 SEED = 20_260
+CORES = os.sched_getaffinity(0)  # all that this process may use, whatever it is held to later
 LEVELS = {"tenfold": 10, "hundredfold": 100}  # times the rate at which the slots finish an ordinary sentence
 
 
@@ -61,9 +62,9 @@ def measure(server: Process, *, slots: int, rounds: int) -> tuple[dict[str, Any]
 
 @contextmanager
 def on_core(core: int) -> Iterator[None]:
-    """What is started inside runs on this core alone, where the machine has more than one."""
+    """What is started inside runs on this core alone, also within another such block; nothing where there is one core."""
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {core} if len(before) > 1 else before)
+    os.sched_setaffinity(0, {core} if len(CORES) > 1 else CORES)
     try:
         yield
     finally:

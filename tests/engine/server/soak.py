@@ -135,12 +135,13 @@ def run_threads(count: int, work: Callable[[int], None]) -> None:
 def state_of(server: Process) -> dict[str, int]:
     """Slots, connections' files, threads and resident bytes of the quiet server."""
     eventually(lambda: server.metric("assay_active_requests") == 0, 20)
-    time.sleep(3)  # keep-alive and flush deadlines pass
+    active, tombstones = (int(server.metric(f"assay_{name}")) for name in ("active_requests", "tombstones"))
+    time.sleep(3)  # keep-alive and flush deadlines pass, and the connections of these very questions are gone
     process = Path(f"/proc/{server.process.pid}")
     status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
     return {
-        "active": int(server.metric("assay_active_requests")),
-        "tombstones": int(server.metric("assay_tombstones")),
+        "active": active,
+        "tombstones": tombstones,
         "files": len(list((process / "fd").iterdir())),
         "threads": int(status["Threads"]),
         "resident_bytes": int(status["VmRSS"].split()[0]) * 1024,
