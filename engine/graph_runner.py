@@ -25,7 +25,7 @@ from engine.frame_weights import FrameWeights
 from engine.graph_plan import GraphPlan
 from engine.graphs import CudaGraphDriver, GraphReport, GraphSet, bucket_for, write_static
 from engine.kernels import sampling as kernels
-from engine.kernels.launch import ONE_BY_ONE, Launch
+from engine.kernels.launch import Launch, default_launch
 from engine.kernels.ops import FusedOps
 from engine.kernels.snake import fuse_snakes
 from engine.kv import Attended, KVCache
@@ -49,9 +49,9 @@ class GraphRunner(Runner):
         *,
         plan: GraphPlan | None = None,
         int8: bool = False,
-        launch: Launch = ONE_BY_ONE,
+        launch: Launch | None = None,
     ) -> None:
-        self._launch = launch
+        self._launch = launch or default_launch(model.device)
         super().__init__(model, limits, int8=int8)
         self._plan = (plan or GraphPlan()).within(limits, LATER_PACKET_FRAMES)
         self._stream = torch.cuda.Stream(self._device, priority=FRAME_PRIORITY)

@@ -16,7 +16,7 @@ import torch
 
 from engine.bench.timing import captured, milliseconds
 from engine.frame_weights import Matrix
-from engine.kernels.launch import ONE_BY_ONE, Launch
+from engine.kernels.launch import Launch, default_launch
 from engine.kernels.linear import Stream, Tile, ahead_of, linear, programs
 from engine.kernels.tiles import tile_for
 
@@ -76,7 +76,7 @@ class Trial:
     tile: Tile
 
 
-def default_trials(rows: int, *, int8: bool, launch: Launch = ONE_BY_ONE) -> list[Trial]:
+def default_trials(rows: int, *, int8: bool, launch: Launch) -> list[Trial]:
     """Every product with the tile that the engine gives it."""
     trials = []
     for product in PRODUCTS:
@@ -89,7 +89,8 @@ def default_trials(rows: int, *, int8: bool, launch: Launch = ONE_BY_ONE) -> lis
 
 def shares(rows: int, *, int8: bool, bandwidth: float) -> list[dict[str, Any]]:
     """Every product at `rows` rows: microseconds a launch, and share of the copy `bandwidth` in bytes a second."""
-    timed = [time_trial(trial) for trial in default_trials(rows, int8=int8)]
+    launch = default_launch(torch.device("cuda"))
+    timed = [time_trial(trial) for trial in default_trials(rows, int8=int8, launch=launch)]
     return [
         {
             "product": each.product.name, "rows": rows, "times_a_frame": each.product.times,
