@@ -39,6 +39,7 @@ NEAREST: Final = {
     "verify/binding": ("verify/test_each_document.py", _STEPS),
     "verify/recompute": (_WHOLE, _STEPS),
     "verify/requests": ("verify/test_bounds.py", _STEPS),
+    "verify/controlled": (_STEPS,),
     "verify/plan": ("verify/test_bounds.py", _STEPS),
     "verify/timeline": ("verify/test_bounds.py", "verify/test_telemetry_bounds.py", _STEPS),
     "verify/audio": (_STEPS,),
