@@ -122,7 +122,7 @@ def container_tests(session: nox.Session) -> None:
 def fleet_tests(session: nox.Session) -> None:
     """The fleet's tests: a Ray cluster in processes of this machine, killed replicas and nodes included."""
     install(session, "engine,harness,fleet", "tests")
-    session.run("pytest", "-m", "ray", *session.posargs)
+    session.run("pytest", "-m", "not slow", "tests/engine/fleet", *session.posargs)
 
 
 @nox.session
