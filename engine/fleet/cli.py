@@ -26,6 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("fleet")
     add = group.add_argument
     add("--address", help="Ray cluster to join, for example auto; without it one is started here")
+    add(
+        "--start-node",
+        action="store_true",
+        help="make this machine a node of the cluster at --address, without replicas",
+    )
     add("--replicas", type=int, default=1, help="engine replicas, the least where --max-replicas is given")
     add("--max-replicas", type=int, help="scale up to so many; without it the number is fixed")
     add("--occupancy", type=float, default=0.7, help="share of its slots that a replica is meant to have in use")
@@ -52,28 +57,18 @@ def run(arguments: argparse.Namespace) -> int:
         occupancy=arguments.occupancy,
         surge_percent=arguments.surge_percent,
     )
-    return _roll(plan, arguments.address) if arguments.roll else serve(settings, plan, arguments.address)
-
-
-def _roll(plan: Plan, address: str | None) -> int:
-    if address is None:
-        raise UsageError("--roll needs the --address of the cluster where the fleet runs")
-    from engine.fleet import cluster
-
-    with cluster.joined(address, 0, OBJECT_STORE_BYTES):
-        cluster.roll(plan)
-    return EXIT_CLEAN
-
-
-def serve(settings: ServerSettings, plan: Plan, address: str | None) -> int:
-    """Join or start Ray, open the door, deploy the plan, and serve until a signal comes; returns the exit status."""
-    token = settings.auth_token()
+    if arguments.address is None and (arguments.roll or arguments.start_node):
+        raise UsageError("--roll and --start-node need the --address of a cluster that runs")
+    settings.auth_token()  # an unreadable token file is refused before anything starts
     from engine.fleet import cluster  # takes seconds, and help does not need it
 
     cpus = max(2, round(plan.most * plan.cpus) + 1)
-    with cluster.joined(address, cpus, OBJECT_STORE_BYTES):
+    with cluster.joined(arguments.address, cpus=cpus, memory_bytes=OBJECT_STORE_BYTES, start=arguments.start_node):
+        if arguments.roll:
+            cluster.roll(plan)
+            return EXIT_CLEAN
         try:
-            return _run_door(settings, plan, token)
+            return _run_door(settings, plan, settings.auth_token())
         finally:
             cluster.take_down()
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from engine.contract import EngineCounters, SpeechRequest
@@ -20,6 +23,7 @@ try:
     from ray.exceptions import ActorDiedError, RayError, TaskCancelledError
     from ray.serve.config import AutoscalingConfig, RequestRouterConfig
     from ray.serve.exceptions import RequestCancelledError
+    from ray.serve.schema import LoggingConfig
 except ImportError as error:
     raise UsageError("a fleet needs Ray Serve; install tts-assay[engine,fleet]") from error
 
@@ -32,29 +36,57 @@ from engine.fleet.roster import Roster
 APP = "assay"
 START_SECONDS = 900.0  # for the weights of every replica to load
 POLL_SECONDS = 0.2
+JOIN_SECONDS = 60.0  # for a node of this machine to become known in its cluster
+NODE_STOP_SECONDS = 40.0  # Ray itself drains a node for up to 30 s
 HEALTH_SECONDS = 2.0
 HEALTH_PATIENCE_SECONDS = 15.0
 
 
 @contextmanager
-def joined(address: str | None, cpus: int, memory_bytes: int) -> Iterator[None]:
+def joined(address: str | None, *, cpus: int, memory_bytes: int, start: bool = False) -> Iterator[None]:
     """Join the cluster at `address`, or start one on this machine that ends with this process.
+
+    With `start` this machine becomes a node of that cluster for as long, without CPUs: no replica comes here.
 
     Raises:
         UsageError: no cluster answers there.
     """
-    if ray.is_initialized():
-        yield
-        return
+    with _node(address, memory_bytes) if address and start else nullcontext():
+        _connect(address, cpus, memory_bytes, JOIN_SECONDS if start else 0.0)
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _connect(address: str | None, cpus: int, memory_bytes: int, patience: float) -> None:
+    """Connect this process; a node that has just been started may take a while to be known."""
     local = {} if address else {"num_cpus": cpus, "object_store_memory": memory_bytes, "include_dashboard": False}
-    try:
-        ray.init(address=address or "local", logging_level=logging.WARNING, **local)
-    except (ConnectionError, RuntimeError) as error:
-        raise UsageError(f"no Ray cluster answers at {address}: {error}; check --address") from error
+    until = time.monotonic() + patience
+    while True:
+        try:
+            ray.init(address=address or "local", logging_level=logging.WARNING, **local)
+            return
+        except (ConnectionError, RuntimeError) as error:
+            if time.monotonic() >= until:
+                raise UsageError(f"no Ray cluster answers at {address}: {error}; check --address") from error
+        time.sleep(POLL_SECONDS)
+
+
+@contextmanager
+def _node(address: str, memory_bytes: int) -> Iterator[None]:
+    """A node of the cluster at `address` in processes of this machine."""
+    options = ["--num-cpus=0", "--num-gpus=0", f"--object-store-memory={memory_bytes}", "--block"]
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", f"--address={address}", *options]
+    node = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)  # our signals are not for it
     try:
         yield
     finally:
-        ray.shutdown()
+        node.terminate()
+        try:
+            node.wait(NODE_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            node.kill()
 
 
 def deploy(plan: Plan) -> Any:
@@ -150,6 +182,7 @@ def _application(plan: Plan) -> Any:
     deployment = serve.deployment(
         Replica,
         name="Replica",
+        logging_config=LoggingConfig(enable_access_log=False),  # the front door logs every request
         max_ongoing_requests=plan.slots * OCCUPANCY_ROOM,
         ray_actor_options={"num_cpus": plan.cpus, "num_gpus": plan.gpus, "resources": dict(plan.resources)},
         max_surge_percent=plan.surge_percent,

@@ -108,7 +108,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     patch.setenv("RAY_gcs_storage", "rocksdb")
     patch.setenv("RAY_gcs_storage_path", str(tmp_path_factory.mktemp("gcs")))
-    patch.setenv("RAY_health_check_period_ms", "500")
+    patch.setenv("RAY_raylet_start_wait_time_s", "120")
     cluster = Cluster(initialize_head=True, head_node_args=_node_options(2, {"head": 1}))
     cluster.add_node(**_node_options(2, {"second": 1}))
     ray.init(address=cluster.address, logging_level=logging.WARNING, log_to_driver=False)

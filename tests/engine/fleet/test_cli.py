@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import pytest
 
 from engine.__main__ import main
+from tests.engine.server.conftest import ROOT
 
 
-def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "engine.fleet.cluster", raising=False)
-    assert main(["fleet", "--port", "0"]) == 2
-    assert "install tts-assay[engine,fleet]" in capsys.readouterr().err
+def test_without_ray_the_extra_is_named() -> None:
+    program = "import sys; sys.modules['ray'] = None; from engine.__main__ import main; sys.exit(main(['fleet', '--port', '0']))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "install tts-assay[engine,fleet]" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -23,6 +25,9 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys:
         (["--replicas", "3", "--max-replicas", "2"], "not 3 to 2"),
         (["--occupancy", "0"], "occupancy must be above 0"),
         (["--cpus-per-replica", "0"], "needs a share"),
+        (["--roll"], "need the --address"),
+        (["--start-node"], "need the --address"),
+        (["--surge-percent", "101"], "within 0 and 100"),
         (["--max-concurrent-requests", "0"], "concurrent requests must be within"),
     ],
 )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
 from tests.engine.fleet.conftest import Nodes, StartFleet, eventually
 from tests.engine.server.client import request_bytes, speech_bytes
+from tests.engine.server.conftest import launch
 from tests.engine.server.fake_engine import speech_pcm
 from tests.engine.server.test_speech import audio_of
 
@@ -90,3 +93,20 @@ def test_streams_go_on_while_the_head_restarts(start_fleet: StartFleet, nodes: N
         assert end.document["finish_reason"] == "stop"
     eventually(lambda: fleet.metric("assay_active_requests") == 0)
     assert fleet.ready()
+
+
+def test_the_command_joins_serves_the_real_engine_and_ends_on_sigterm(nodes: Nodes, tmp_path: Path) -> None:
+    flags = ("engine", "fleet", "--address", nodes.cluster.address, "--replicas", "2")
+    fleet = launch(("--log-level", "error"), tmp_path / "fleet.log", flags)
+    try:
+        eventually(fleet.ready, 120)
+        wire = fleet.ask(speech_bytes("One sentence.", seed=1, max_duration_seconds=2))
+        start, *audio, end = list(wire.parts())
+        assert start.document["model"] == "assay/reference-voice-design"
+        assert len(audio_of(audio)) == 2 * end.document["metrics"]["emitted_samples"]
+        fleet.signal(signal.SIGTERM)
+        assert fleet.exit_code(60) == 0
+    finally:
+        fleet.process.kill()
+        fleet.process.wait(10)
+        fleet.close()
