@@ -41,8 +41,10 @@ HOPPER_CAPABILITY = (9, 0)
 
 
 def default_launch(device: torch.device) -> Launch:
-    """What a frame's kernels use on this CUDA device unless told otherwise."""
-    return HOPPER if torch.cuda.get_device_capability(device) >= HOPPER_CAPABILITY else ONE_BY_ONE
+    """What a frame's kernels use on this device unless told otherwise; in Triton's interpreter, one after another."""
+    if device.type != "cuda" or torch.cuda.get_device_capability(device) < HOPPER_CAPABILITY:
+        return ONE_BY_ONE
+    return HOPPER
 
 
 @triton.jit
