@@ -121,7 +121,7 @@ def container_tests(session: nox.Session) -> None:
 @nox.session(name="fleet-tests")
 def fleet_tests(session: nox.Session) -> None:
     """The fleet's tests: a Ray cluster in processes of this machine, killed replicas and nodes included."""
-    install(session, "engine,harness,fleet", "tests", "manifests")
+    install(session, "engine,fleet", "fleet-tests")
     session.run("pytest", "-m", "not slow", "tests/engine/fleet", *session.posargs)
 
 

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from engine.fleet import cli
 from engine.fleet.identity import declared_image
 
-kubernetes = pytest.importorskip("kubernetes_validate", reason="the dependency group `manifests` is not installed")
+kubernetes = pytest.importorskip("kubernetes_validate", reason="the dependency group `fleet-tests` is not installed")
 yaml = pytest.importorskip("yaml")
 
 PAGES = Path(__file__).parents[3] / "docs" / "fleet"
